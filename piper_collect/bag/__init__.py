@@ -1,0 +1,1 @@
+"""rosbag2 folders: storage seam, readers, writers, message decoding; no ROS needed."""

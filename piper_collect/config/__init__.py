@@ -1,0 +1,1 @@
+"""Session YAML, profiles and the graph of nodes, as frozen dataclasses."""

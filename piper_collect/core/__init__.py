@@ -1,0 +1,1 @@
+"""Pure arithmetic: no files, no ROS, no clocks; numpy and scipy only."""

@@ -1,0 +1,212 @@
+"""The types that the layers hand to each other.
+
+Time is int64 nanoseconds since the epoch on the ``header.stamp`` timeline; values are float64;
+``pose7`` is ``[x, y, z, qw, qx, qy, qz]`` in metres. float32 appears only where parquet is written.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray: TypeAlias = NDArray[np.float64]
+StampArray: TypeAlias = NDArray[np.int64]
+
+Sampling: TypeAlias = Literal["hold", "nearest", "linear"]
+RowClock: TypeAlias = Literal["action", "grid"]
+GapPolicy: TypeAlias = Literal["drop_row", "refuse"]
+Rotation: TypeAlias = Literal["none", "quat_wxyz"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stream:
+    """One numeric stream of an episode, already in SI units.
+
+    Attributes:
+        key: Name of the source in the configuration, e.g. ``arm_joint``.
+        stamp_ns: int64 [N], strictly increasing; header stamps (receive stamps where
+            ``stamp_source`` says so), with the configured latency already taken off.
+        receive_ns: int64 [N], when the recorder received each message.
+        values: float64 [N, D].
+        frame_id: Frame of the values as the messages name it; empty where they name none.
+        stamp_source: The clock that ``stamp_ns`` came from.
+        topic: Topic it was read from.
+        dropped: Messages left out and why, e.g. ``{"stamp not increasing": 3}``.
+    """
+
+    key: str
+    stamp_ns: StampArray
+    receive_ns: StampArray
+    values: FloatArray
+    frame_id: str = ""
+    stamp_source: Literal["header", "receive"] = "header"
+    topic: str = ""
+    dropped: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CameraFrame:
+    """One still encoded image of a camera.
+
+    Attributes:
+        stamp_ns: Capture time (header stamp less the configured latency).
+        encoding: ``jpeg`` or ``png`` for compressed images, else the ROS encoding, e.g. ``rgb8``.
+        height: Rows; 0 when only the compressed bytes know it.
+        width: Columns; 0 when only the compressed bytes know it.
+        step: Bytes a row, padding included; 0 for compressed images.
+        payload: The image bytes as recorded.
+        big_endian: Byte order of 16-bit raw encodings.
+    """
+
+    stamp_ns: int
+    encoding: str
+    height: int
+    width: int
+    step: int
+    payload: bytes | memoryview
+    big_endian: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CameraStream:
+    """The frames of one camera, read lazily and one at a time.
+
+    Attributes:
+        camera: Camera name, e.g. ``cam_front``.
+        stamp_ns: int64 [N] capture times in the order recorded; not yet deduplicated.
+        receive_ns: int64 [N].
+        frames: ``frames(first_ns, last_ns)`` yields the CameraFrames whose stamp lies in the closed
+            interval, in recorded order, each decoded no further than to its payload.
+        topic: Topic it was read from.
+        frame_id: Optical frame as the messages name it.
+        stamp_source: The clock that ``stamp_ns`` came from.
+    """
+
+    camera: str
+    stamp_ns: StampArray
+    receive_ns: StampArray
+    frames: Callable[[int, int], Iterator[CameraFrame]]
+    topic: str = ""
+    frame_id: str = ""
+    stamp_source: Literal["header", "receive"] = "header"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RawEpisode:
+    """What a bag holds for one episode, before alignment.
+
+    Attributes:
+        name: How messages name it, e.g. ``pick_20260101_120000/episode_000003``.
+        streams: By source key.
+        cameras: By camera name.
+        start_ns: First stamp that belongs to the episode.
+        end_ns: Last stamp that belongs to it.
+        task: Task string.
+        provenance: What is known of session, bag and losses (JSON values only).
+    """
+
+    name: str
+    streams: Mapping[str, Stream]
+    cameras: Mapping[str, CameraStream]
+    start_ns: int
+    end_ns: int
+    task: str
+    provenance: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlignPolicy:
+    """How one source is sampled at a row.
+
+    Attributes:
+        sampling: ``hold`` takes the newest sample not after the row; ``nearest`` the closest;
+            ``linear`` interpolates (slerp for rotations).
+        max_age_ns: No sample further from the row than this is used.
+        required: Whether a row without a value is a gap; an optional source must have one too once
+            it is in the features, else its rows are gaps as well.
+        rotation: ``quat_wxyz`` when values are pose7, so that the rotation part is treated as one.
+    """
+
+    sampling: Sampling = "hold"
+    max_age_ns: int = 50_000_000
+    required: bool = True
+    rotation: Rotation = "none"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Feature:
+    """One dataset column or video: the single list behind info.json, modality.json, stats and docs.
+
+    Attributes:
+        key: Column name, e.g. ``observation.arm_eef``.
+        dtype: ``float32`` or ``video``.
+        shape: Cell shape; (height, width, 3) for video.
+        names: Name of each element along the first axis.
+        unit: Unit of each element, in prose.
+        frame: Frame the values are expressed in; empty when none applies.
+        source: Source key (or camera name) that feeds it.
+    """
+
+    key: str
+    dtype: Literal["float32", "video"]
+    shape: tuple[int, ...]
+    names: tuple[str, ...] = ()
+    unit: str = ""
+    frame: str = ""
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EpisodeCamera:
+    """One camera of an aligned episode.
+
+    Attributes:
+        stream: Where the frames come from.
+        first_ns: First capture time that may be encoded (T0).
+        last_ns: Last capture time that may be encoded.
+        trimmed_before: Frames of the episode before T0, left out.
+        trimmed_after: Frames of the episode after the last row's half period, left out.
+    """
+
+    stream: CameraStream
+    first_ns: int
+    last_ns: int
+    trimmed_before: int = 0
+    trimmed_after: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Episode:
+    """An aligned episode: T rows and the cameras beside them.
+
+    Attributes:
+        name: As in RawEpisode.
+        t0_ns: Origin of ``timestamp`` and PTS.
+        tick_ns: int64 [T], strictly increasing, first equal to ``t0_ns``.
+        columns: float64 [T, D] by source key.
+        sample_ns: int64 [T] by source key: the stamp of the sample that each row shows.
+        cameras: By camera name.
+        task: Task string.
+        counts: What was trimmed, dropped, held or lost (JSON values only).
+        provenance: As in RawEpisode.
+    """
+
+    name: str
+    t0_ns: int
+    tick_ns: StampArray
+    columns: Mapping[str, FloatArray]
+    sample_ns: Mapping[str, StampArray]
+    cameras: Mapping[str, EpisodeCamera]
+    task: str
+    counts: Mapping[str, object] = field(default_factory=dict)
+    provenance: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def length(self) -> int:
+        """Number of rows T."""
+        return int(self.tick_ns.shape[0])
+
+
+Names: TypeAlias = Sequence[str]

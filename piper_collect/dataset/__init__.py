@@ -1,0 +1,1 @@
+"""LeRobot datasets on disk: paths, parquet, video, metadata, commit."""

@@ -1,0 +1,1 @@
+"""Vendor I/O behind small protocols; no rclpy."""

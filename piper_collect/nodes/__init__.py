@@ -1,0 +1,1 @@
+"""Thin rclpy shells: callback, core function, publish."""

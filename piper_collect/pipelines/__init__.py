@@ -1,0 +1,1 @@
+"""Orchestration: export, check, record, demo; processes and progress."""
