@@ -1,0 +1,88 @@
+"""Reading and writing the session YAML, which is a ROS parameter file at the same time."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from piper_collect.config.parse import parse, plain
+from piper_collect.config.schema import SessionConfig
+from piper_collect.config.share import share_dir
+from piper_collect.errors import ConfigError
+
+_NODES = "/**"
+_PARAMETERS = "ros__parameters"
+
+
+def load_session(source: str | Path) -> SessionConfig:
+    """Read a session configuration from a file, or from the package's ``config/`` by its bare name.
+
+    Raises:
+        ConfigError: when it cannot be read or holds something unknown.
+    """
+    path = find_config(source)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as err:
+        raise ConfigError(f"cannot be read: {err.strerror}", where=path) from err
+    return session_from_text(text, str(path))
+
+
+def find_config(source: str | Path, folder: str = "") -> Path:
+    """The path that ``source`` names: a file, or ``<name>.yaml`` of the package's ``config/`` folder."""
+    path = Path(source).expanduser()
+    if path.is_file():
+        return path
+    own = share_dir() / "config" / folder
+    named = own / f"{source}.yaml"
+    if named.is_file():
+        return named
+    known = sorted(p.stem for p in own.glob("*.yaml"))
+    raise ConfigError("no such file, and no configuration of that name", where=path, got=str(source), valid=known)
+
+
+def session_from_text(text: str, where: str) -> SessionConfig:
+    """Parse the YAML text of a session configuration; ``where`` names it in errors."""
+    return session_from_mapping(load_yaml(text, where), where)
+
+
+def load_yaml(text: str, where: str) -> object:
+    """YAML text to plain values.
+
+    Raises:
+        ConfigError: with the line when the text is not YAML.
+    """
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError as err:
+        mark = getattr(err, "problem_mark", None)
+        at = f"{where}:{mark.line + 1}" if mark else where
+        raise ConfigError(f"not valid YAML: {getattr(err, 'problem', err)}", where=at) from err
+
+
+def session_from_mapping(mapping: object, where: str) -> SessionConfig:
+    """Parse the plain values of a ROS parameter file (``/**: ros__parameters: …``)."""
+    if not isinstance(mapping, Mapping) or set(mapping) != {_NODES}:
+        raise ConfigError("not a session configuration", where=where, expected=f"one top-level key {_NODES!r}")
+    inner = mapping[_NODES]
+    if not isinstance(inner, Mapping) or set(inner) != {_PARAMETERS}:
+        raise ConfigError("not a session configuration", where=where, expected=f"{_NODES}: {_PARAMETERS}:")
+    return parse(SessionConfig, inner[_PARAMETERS] or {}, where)
+
+
+def session_from_parameters(parameters: Mapping[str, object]) -> SessionConfig:
+    """Build the configuration from a node's flat, dotted parameters."""
+    nested: dict[str, Any] = {}
+    for name, value in sorted(parameters.items()):
+        *parents, leaf = name.split(".")
+        level = nested
+        for parent in parents:
+            level = level.setdefault(parent, {})
+        level[leaf] = list(value) if isinstance(value, tuple) else value
+    return parse(SessionConfig, nested, "parameters")
+
+
+def dump_session(config: SessionConfig) -> str:
+    """The YAML text of ``config``; ``session_from_text`` reads it back equal."""
+    return yaml.safe_dump({_NODES: {_PARAMETERS: plain(config)}}, sort_keys=False, allow_unicode=True)

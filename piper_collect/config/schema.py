@@ -1,0 +1,255 @@
+"""The session configuration: every setting of a collection session, its unit and its default.
+
+One YAML file holds it (see ``load``); nodes receive it as ROS parameters, the bag carries it, and
+the exporter reads the feature mapping from it.
+"""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from piper_collect.core.types import Sampling
+
+ArmPreset = Literal["piper_collect", "piper_ros"]
+DhOffset = Literal["s_v1_6_3", "older"]
+Transport = Literal["compressed", "raw"]
+Conversion = Literal["none", "forward_kinematics"]
+
+_JOINTS = ("joint1", "joint2", "joint3", "joint4", "joint5", "joint6")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionSettings:
+    """What one collection session is.
+
+    Attributes:
+        root: Recording root; a folder a session is made in it. ``~`` is expanded.
+        task: Task string of the episodes, unless the start call gives another.
+        fps: Rows a second of the datasets made from this session.
+        control_rate_hz: Rate of the control loop.
+        namespace: ROS namespace of the rig; empty for none.
+        input_device: Named in the provenance record, e.g. ``meta_quest_3``.
+    """
+
+    root: str = "~/piper_recordings"
+    task: str = ""
+    fps: float = 30.0
+    control_rate_hz: float = 200.0
+    namespace: str = ""
+    input_device: str = "simulated_quest"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArmSettings:
+    """The arm and the names it speaks.
+
+    Attributes:
+        model: Named in provenance and as ``robot_type`` of the dataset.
+        preset: Topic names: ours, or those of piper_ros.
+        dh_offset: DH variant: ``s_v1_6_3`` for firmware S-V1.6-3 and newer, ``older`` before it.
+            The two differ by 9.95 mm, so it must match the arm.
+        base_frame: Frame of every pose; messages in another are refused.
+        allow_empty_frame: Whether a pose without a frame_id counts as ``base_frame``.
+        firmware: Firmware string, when no ArmStatus reports it; empty for unknown.
+    """
+
+    model: str = "piper"
+    preset: ArmPreset = "piper_collect"
+    dh_offset: DhOffset = "s_v1_6_3"
+    base_frame: str = "base_link"
+    allow_empty_frame: bool = False
+    firmware: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImpedanceSettings:
+    """Gains of the impedance controller, per joint; empty where the backend has none."""
+
+    kp: tuple[float, ...] = ()
+    kd: tuple[float, ...] = ()
+    t_ff: tuple[float, ...] = ()
+    gravity_ff: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControlSettings:
+    """The controller that turns targets into motion; bound to any policy trained on the data."""
+
+    backend: Literal["position", "impedance", "simulated"] = "position"
+    impedance: ImpedanceSettings = field(default_factory=ImpedanceSettings)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TeleopSettings:
+    """Clutch and motion limits.
+
+    Attributes:
+        hand: Which controller drives.
+        scale: Metres of target a metre of hand.
+        yaw_rad: Rotation about the vertical from the headset's forward to the arm's +x.
+        gripper_inverted: When true a pressed trigger opens the gripper.
+        stale_s: An input older than this opens the clutch and holds.
+        jump_m: A hand step larger than this between two samples opens the clutch.
+        jump_rad: The same for rotation.
+        workspace_min_m: Lower corner of the box that the flange may be sent to, base frame.
+        workspace_max_m: Upper corner.
+        max_linear_m_s: Speed clamp of the target.
+        max_angular_rad_s: Angular speed clamp of the target.
+        max_gripper_m_s: Speed clamp of the gripper width.
+        joint_speed_scale: Fraction of the arm's joint speed limits that may be commanded.
+        home_speed_rad_s: Fastest joint on the way home.
+    """
+
+    hand: Literal["right", "left"] = "right"
+    scale: float = 1.0
+    yaw_rad: float = 0.0
+    gripper_inverted: bool = False
+    stale_s: float = 0.5
+    jump_m: float = 0.05
+    jump_rad: float = 0.61
+    workspace_min_m: tuple[float, float, float] = (0.05, -0.45, 0.02)
+    workspace_max_m: tuple[float, float, float] = (0.60, 0.45, 0.65)
+    max_linear_m_s: float = 0.5
+    max_angular_rad_s: float = 2.0
+    max_gripper_m_s: float = 0.2
+    joint_speed_scale: float = 0.6
+    home_speed_rad_s: float = 0.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CameraSettings:
+    """One camera.
+
+    Attributes:
+        topic: Image topic without transport suffix, e.g. ``cam_front/image_raw``; empty means
+            ``<name>/image_raw``.
+        info_topic: CameraInfo topic; empty means ``camera_info`` beside the image topic.
+        transport: Which transport is recorded: JPEG ``compressed``, or ``raw``.
+        width: Columns in px.
+        height: Rows in px.
+        fps: Nominal rate.
+        serial: Device serial number, pinned; empty for unknown.
+        latency_ms: Exposure to stamp: taken off every stamp, once.
+        max_age_ms: A row whose newest frame is older than this is a gap.
+        required: Whether recording needs it.
+    """
+
+    topic: str = ""
+    info_topic: str = ""
+    transport: Transport = "compressed"
+    width: int = 640
+    height: int = 480
+    fps: float = 30.0
+    serial: str = ""
+    latency_ms: float = 0.0
+    max_age_ms: float = 100.0
+    required: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceSettings:
+    """Which topic and field feeds one source of the dataset.
+
+    Attributes:
+        topic: Topic, relative to the namespace unless it starts with ``/``.
+        field: Field of the message: ``position`` of a JointState, ``pose`` of a PoseStamped,
+            ``flange_pose`` or ``gripper_width`` of a TeleopTarget, or any dotted path to numbers.
+        select: Names of joints to take from a JointState, in this order.
+        unit: Unit as the topic has it; converted to SI.
+        convert: ``forward_kinematics`` turns six joints into the flange pose (pose7).
+        sampling: ``hold`` (newest not after the row), ``nearest`` or ``linear`` (slerp for poses).
+        max_age_ms: No sample further from the row is used.
+        latency_ms: Taken off every stamp, once.
+        required: Whether recording and export need it.
+    """
+
+    topic: str
+    field: str
+    select: tuple[str, ...] = ()
+    unit: Literal["rad", "deg", "m", "mm", "um", "none"] = "none"
+    convert: Conversion = "none"
+    sampling: Sampling = "hold"
+    max_age_ms: float = 50.0
+    latency_ms: float = 0.0
+    required: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecorderSettings:
+    """The recorder.
+
+    Attributes:
+        storage: Storage backend of the bags.
+        extra_topics: Recorded too when somebody publishes them; never required.
+        fresh_s: A required topic must have had a message within this time for a start.
+        drain_s: How long after the stop late messages stamped before it are still taken.
+        min_free_gb: No episode starts with less free disk.
+        max_lost: An episode that lost more messages of a topic than this is marked incomplete.
+    """
+
+    storage: str = "mcap"
+    extra_topics: tuple[str, ...] = ("arm/status", "quest/input")
+    fresh_s: float = 1.0
+    drain_s: float = 0.3
+    min_free_gb: float = 1.0
+    max_lost: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimSettings:
+    """The simulated devices.
+
+    Attributes:
+        seed: Makes the operator's motion and the cameras' faults repeatable.
+        lag_s: Time constant of the arm.
+        firmware: What the simulated arm reports.
+        episode_s: Length of each episode that the operator drives.
+        outcomes: What he does with each: ``save`` or ``discard``.
+        camera_jitter_ms: Standard deviation of the capture time about the nominal tick.
+        camera_hiccup_every: Every so many frames one comes ``camera_hiccup_ms`` late; 0 for never.
+        camera_hiccup_ms: How late.
+        camera_drop_every: Every so many frames one is captured and not published; 0 for never.
+        truth_dir: Folder for the truth logs (joints, frames); empty for none.
+    """
+
+    seed: int = 1
+    lag_s: float = 0.05
+    firmware: str = "S-V1.8-5"
+    episode_s: tuple[float, ...] = (4.0, 4.0, 4.0)
+    outcomes: tuple[Literal["save", "discard"], ...] = ("save", "discard", "save")
+    camera_jitter_ms: float = 2.0
+    camera_hiccup_every: int = 0
+    camera_hiccup_ms: float = 60.0
+    camera_drop_every: int = 0
+    truth_dir: str = ""
+
+    def __post_init__(self) -> None:
+        if len(self.episode_s) != len(self.outcomes):
+            raise ValueError(f"episode_s has {len(self.episode_s)} values and outcomes {len(self.outcomes)}")
+
+
+def _default_cameras() -> dict[str, CameraSettings]:
+    return {"cam_front": CameraSettings(), "cam_wrist": CameraSettings()}
+
+
+def _default_sources() -> dict[str, SourceSettings]:
+    return {
+        "arm_joint": SourceSettings(topic="arm/joint_states", field="position", select=_JOINTS, unit="rad"),
+        "arm_eef": SourceSettings(topic="arm/flange_pose", field="pose", unit="m"),
+        "gripper": SourceSettings(topic="arm/joint_states", field="position", select=("gripper",), unit="m"),
+        "target_eef": SourceSettings(topic="teleop/target", field="flange_pose", unit="m"),
+        "target_gripper": SourceSettings(topic="teleop/target", field="gripper_width", unit="m"),
+    }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionConfig:
+    """The whole configuration of a collection session."""
+
+    session: SessionSettings = field(default_factory=SessionSettings)
+    arm: ArmSettings = field(default_factory=ArmSettings)
+    control: ControlSettings = field(default_factory=ControlSettings)
+    teleop: TeleopSettings = field(default_factory=TeleopSettings)
+    cameras: dict[str, CameraSettings] = field(default_factory=_default_cameras)
+    sources: dict[str, SourceSettings] = field(default_factory=_default_sources)
+    recorder: RecorderSettings = field(default_factory=RecorderSettings)
+    sim: SimSettings = field(default_factory=SimSettings)
