@@ -1,6 +1,7 @@
 """Reading and writing the session YAML, which is a ROS parameter file at the same time."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -86,3 +87,9 @@ def session_from_parameters(parameters: Mapping[str, object]) -> SessionConfig:
 def dump_session(config: SessionConfig) -> str:
     """The YAML text of ``config``; ``session_from_text`` reads it back equal."""
     return yaml.safe_dump({_NODES: {_PARAMETERS: plain(config)}}, sort_keys=False, allow_unicode=True)
+
+
+def override_session(config: SessionConfig, *, task: str = "", root: str = "") -> SessionConfig:
+    """``config`` with the task and the recording root replaced where they are not empty."""
+    changes = {name: value for name, value in (("task", task), ("root", root)) if value}
+    return replace(config, session=replace(config.session, **changes))

@@ -39,6 +39,21 @@ class SessionSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceSettings:
+    """Which devices the session starts itself: simulated ones, or ``none`` when they run elsewhere.
+
+    Attributes:
+        arm: The arm.
+        cameras: All cameras of ``cameras``.
+        operator: The operator and his headset.
+    """
+
+    arm: Literal["sim", "none"] = "sim"
+    cameras: Literal["sim", "none"] = "sim"
+    operator: Literal["sim", "none"] = "sim"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ArmSettings:
     """The arm and the names it speaks.
 
@@ -246,6 +261,7 @@ class SessionConfig:
     """The whole configuration of a collection session."""
 
     session: SessionSettings = field(default_factory=SessionSettings)
+    devices: DeviceSettings = field(default_factory=DeviceSettings)
     arm: ArmSettings = field(default_factory=ArmSettings)
     control: ControlSettings = field(default_factory=ControlSettings)
     teleop: TeleopSettings = field(default_factory=TeleopSettings)
