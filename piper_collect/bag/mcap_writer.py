@@ -87,7 +87,7 @@ class McapBagWriter:
             key = (topic.type, topic.message_definition)
             if key not in self._schemas:
                 self._schemas[key] = writer.register_schema(
-                    topic.type, "ros2msg", topic.message_definition.encode("utf-8")
+                    topic.type, topic.definition_encoding, topic.message_definition.encode("utf-8")
                 )
             self._channels[topic.name] = writer.register_channel(
                 topic.name,

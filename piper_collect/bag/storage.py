@@ -8,6 +8,8 @@ from typing import Protocol
 from piper_collect.bag.qos import QosProfile
 from piper_collect.errors import ConfigError
 
+__all__ = ["STORAGE_IDS", "BagSummary", "BagWriter", "QosProfile", "TopicInfo", "make_writer"]
+
 STORAGE_IDS = ("mcap",)
 """Storages that ``make_writer`` knows."""
 
@@ -21,7 +23,8 @@ class TopicInfo:
         type: Message type as ``pkg/msg/Name`` (as the bag spells it, when read).
         qos: What each publisher offered.
         type_hash: ``RIHS01_…``, or empty when unknown.
-        message_definition: The ros2msg text with its dependencies, or empty when unknown.
+        message_definition: The definition's text with its dependencies, or empty when unknown.
+        definition_encoding: ``ros2msg``, or ``ros2idl`` for text in that language.
         serialization_format: ``cdr``.
         message_count: Messages in the storage; 0 for a topic that is to be written.
     """
@@ -31,6 +34,7 @@ class TopicInfo:
     qos: tuple[QosProfile, ...] = ()
     type_hash: str = ""
     message_definition: str = ""
+    definition_encoding: str = "ros2msg"
     serialization_format: str = "cdr"
     message_count: int = 0
 

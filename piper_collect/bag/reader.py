@@ -1,0 +1,264 @@
+"""Opens a rosbag2 folder or a bare storage file and reads all of it, or says what is missing."""
+
+import heapq
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+
+import zstandard
+
+from piper_collect.bag.definitions import Codec, Definitions, embedded_codec
+from piper_collect.bag.folder import find_storage
+from piper_collect.bag.mcap_source import McapSource
+from piper_collect.bag.metadata import BagMetadata
+from piper_collect.bag.source import ZSTD_MAGIC, BagMessage, Source, identify
+from piper_collect.bag.sqlite_source import SqliteSource
+from piper_collect.bag.storage import TopicInfo
+from piper_collect.errors import BagError
+
+__all__ = ["BagMessage", "BagReader", "open_bag"]
+
+
+def open_bag(path: Path, definitions: Definitions | None = None) -> "BagReader":
+    """Open a bag for reading. Nothing is written in or beside it.
+
+    Args:
+        path: A rosbag2 folder, with or without ``metadata.yaml``, or one ``.mcap`` or ``.db3`` file.
+        definitions: Types known by name, for bags that carry no definitions; Jazzy's by default.
+
+    Raises:
+        BagError: There is no bag, or it cannot be read.
+    """
+    return BagReader(path, definitions or Definitions())
+
+
+class BagReader:
+    """An opened bag.
+
+    Attributes:
+        path: Folder or file it was opened from.
+        storage_id: ``mcap`` or ``sqlite3``.
+        storage_paths: The storage files by start time.
+        topics: By name, with the messages that the storage holds; topics with none included.
+        custom_data: rosbag2's custom data.
+        start_ns: Earliest receive time; None without messages.
+        end_ns: Latest receive time; None without messages.
+        incomplete: Whether a storage file was cut short.
+        notes: What was odd, in plain sentences.
+    """
+
+    def __init__(self, path: Path, definitions: Definitions) -> None:
+        found = find_storage(path)
+        self.path = path
+        self.notes = list(found.notes)
+        self._definitions = definitions
+        self._codecs: dict[str, Codec] = {}
+        self._sources: list[Source] = []
+        try:
+            self._open(found.files, found.metadata)
+        except BagError:
+            self.close()
+            raise
+
+    def _open(self, files: tuple[Path, ...], metadata: BagMetadata | None) -> None:
+        kinds = {file: identify(file) for file in files}
+        self.storage_id = kinds[files[0]]
+        if len(set(kinds.values())) > 1:
+            raise BagError(
+                "one bag with two kinds of storage", where=self.path, got=sorted(set(kinds.values()))
+            )
+        if metadata is not None and metadata.storage_id != self.storage_id:
+            named = metadata.storage_id or "no storage"
+            self.notes.append(f"metadata.yaml names {named}; the files are {self.storage_id}.")
+        for file in files:
+            self._sources.append(McapSource(file) if self.storage_id == "mcap" else SqliteSource(file))
+        self._sources.sort(key=lambda source: (source.start_ns is None, source.start_ns or 0))
+        self.storage_paths = tuple(source.path for source in self._sources)
+        self._message_zstd = metadata is not None and (
+            metadata.compression_mode == "message" and metadata.compression_format == "zstd"
+        )
+        starts = [s.start_ns for s in self._sources if s.start_ns is not None]
+        ends = [s.end_ns for s in self._sources if s.end_ns is not None]
+        self.start_ns, self.end_ns = min(starts, default=None), max(ends, default=None)
+        self.incomplete = any(source.incomplete for source in self._sources)
+        self.notes += [note for source in self._sources for note in source.notes]
+        self.topics = _merged_topics(metadata, self._sources)
+        self.custom_data = self._custom(metadata)
+        self._compare(metadata)
+
+    def messages(self, topics: Collection[str] | None = None) -> Iterator[BagMessage]:
+        """Yield the messages by receive time; equal times in the order stored.
+
+        Streams: a few MiB are held, more only where the storage is out of order. Each call reads on
+        its own, so that several may go on at once, also in several threads.
+
+        Args:
+            topics: Topics to read; all by default.
+
+        Yields:
+            Every message of these topics that the storage holds.
+
+        Raises:
+            BagError: A topic is not in the bag; a part of the storage is damaged; payloads are
+                compressed though nothing says so; or what was read is not what the storage counts.
+        """
+        wanted = set(self.topics if topics is None else topics)
+        for topic in sorted(wanted - set(self.topics)):
+            raise BagError("no such topic in the bag", where=self.path, got=topic, valid=self.topics)
+        for group in _overlapping(self._sources):
+            streams = [self._counted(source, wanted) for source in group]
+            yield from heapq.merge(*streams, key=lambda message: message.receive_ns)
+
+    def decode(self, topic: str, payload: bytes | memoryview) -> object:
+        """The message as an object with the fields of its type, arrays as numpy.
+
+        The definition in the bag is used where there is one, else the type by its name. Bytes after
+        the message's end are ignored.
+
+        Raises:
+            BagError: No such topic, no usable definition, or the payload does not fit it.
+        """
+        codec = self._codec(topic)
+        try:
+            return codec.decode(payload)
+        except BagError as err:
+            raise _placed(err, f"{self.path} {topic}") from err
+
+    def header_stamp_ns(self, topic: str, payload: bytes | memoryview) -> int | None:
+        """The header stamp, without decoding the rest.
+
+        Returns:
+            Nanoseconds as written, 0 where the publisher left it unset; None when the type does not
+            begin with a std_msgs/Header.
+
+        Raises:
+            BagError: No such topic, no usable definition, or the payload is cut short.
+        """
+        codec = self._codec(topic)
+        try:
+            return codec.header_stamp_ns(payload)
+        except BagError as err:
+            raise _placed(err, f"{self.path} {topic}") from err
+
+    def close(self) -> None:
+        """Remove what was copied aside, if anything."""
+        for source in self._sources:
+            source.close()
+
+    def __enter__(self) -> "BagReader":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, err: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _counted(self, source: Source, topics: set[str]) -> Iterator[BagMessage]:
+        """The source's messages, checked against its own count when it ends."""
+        expected = sum(info.message_count for name, info in source.topics.items() if name in topics)
+        unpack = zstandard.ZstdDecompressor()
+        count = 0
+        for message in source.messages(topics):
+            count += 1
+            if message.payload[:4] == ZSTD_MAGIC:
+                yield message._replace(payload=self._unpacked(unpack, source, message))
+            else:
+                yield message
+        if count != expected:
+            raise BagError(
+                "not all messages could be read",
+                where=source.path,
+                expected=f"{expected} messages as the storage counts them",
+                got=count,
+            )
+
+    def _unpacked(self, unpack: zstandard.ZstdDecompressor, source: Source, message: BagMessage) -> bytes:
+        where = f"{source.path} {message.topic}"
+        if not self._message_zstd:
+            raise BagError(
+                "messages are compressed one by one, and nothing in the bag says so",
+                where=where,
+                expected="CDR",
+                got="zstd",
+                hint="put back its metadata.yaml (compression_mode: MESSAGE, compression_format: zstd)",
+            )
+        try:
+            return unpack.decompressobj().decompress(message.payload)
+        except zstandard.ZstdError as err:
+            raise BagError("a compressed message is damaged", where=where, got=err) from err
+
+    def _codec(self, topic: str) -> Codec:
+        if topic not in self._codecs:
+            info = self.topics.get(topic)
+            if info is None:
+                raise BagError("no such topic in the bag", where=self.path, got=topic, valid=self.topics)
+            if info.serialization_format != "cdr":
+                raise BagError(
+                    "messages are not CDR", where=f"{self.path} {topic}", got=info.serialization_format
+                )
+            try:
+                self._codecs[topic] = (
+                    embedded_codec(info.type, info.message_definition, info.definition_encoding)
+                    if info.message_definition
+                    else self._definitions.codec(info.type)
+                )
+            except BagError as err:
+                raise _placed(err, f"{self.path} {topic} ({info.type})") from err
+        return self._codecs[topic]
+
+    def _custom(self, metadata: BagMetadata | None) -> Mapping[str, str]:
+        if metadata is not None:
+            return metadata.custom_data
+        return next((s.custom_data for s in reversed(self._sources) if s.custom_data), {})
+
+    def _compare(self, metadata: BagMetadata | None) -> None:
+        for entry in metadata.topics if metadata is not None else ():
+            held = self.topics[entry.name].message_count
+            if entry.message_count != held:
+                self.notes.append(
+                    f"metadata.yaml counts {entry.message_count} messages on {entry.name}, "
+                    f"the storage holds {held}."
+                )
+
+
+def _merged_topics(metadata: BagMetadata | None, sources: list[Source]) -> dict[str, TopicInfo]:
+    """Types and definitions as the storage has them, its counts summed; metadata fills the rest."""
+    counts: Counter[str] = Counter()
+    topics: dict[str, TopicInfo] = {}
+    for info in metadata.topics if metadata is not None else ():
+        topics[info.name] = info
+    for source in sources:
+        for name, info in source.topics.items():
+            counts[name] += info.message_count
+            known = topics.get(name)
+            topics[name] = replace(
+                info,
+                type=info.type or (known.type if known else ""),
+                qos=info.qos or (known.qos if known else ()),
+                type_hash=info.type_hash or (known.type_hash if known else ""),
+                message_definition=info.message_definition or (known.message_definition if known else ""),
+            )
+    return {name: replace(info, message_count=counts[name]) for name, info in topics.items()}
+
+
+def _placed(err: BagError, where: str) -> BagError:
+    """The same error, with the place that only the reader knows."""
+    return BagError(err.what, where=where, expected=err.expected, got=err.got, hint=err.hint)
+
+
+def _overlapping(sources: list[Source]) -> Iterator[list[Source]]:
+    """Groups of files, sorted by start, whose times overlap; groups follow each other in time."""
+    group: list[Source] = []
+    end_ns = -1
+    for source in sources:
+        if source.start_ns is None or source.end_ns is None:
+            continue
+        if group and source.start_ns > end_ns:
+            yield group
+            group = []
+        group.append(source)
+        end_ns = max(end_ns, source.end_ns)
+    if group:
+        yield group
