@@ -1,0 +1,161 @@
+"""What a bag says about itself: its custom data, ``episode.json`` beside it, the session's files above."""
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from piper_collect.bag.reader import BagReader
+from piper_collect.bag.session_folder import EPISODE_JSON, SESSION_JSON, SESSION_YAML
+from piper_collect.config.load import load_session, session_from_text
+from piper_collect.config.schema import SessionConfig
+from piper_collect.errors import BagError
+
+_NOT_WHOLE = ("incomplete", "interrupted")
+_TELEOP_TARGET = "/teleop/target"
+_PIPER_ROS_STATE = "/joint_states_single"
+PIPER_ROS_CONFIG = "piper_ros_realsense"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EpisodeRecord:
+    """What is known of the episode in a bag; None and empty where nobody said.
+
+    Attributes:
+        session: Name of the recording session.
+        bag: Name of the bag's folder or file.
+        task: Task string.
+        outcome: As the recorder wrote it; ``interrupted`` when our recorder never finished it.
+        incomplete_reasons: Why the episode is not whole; empty when it is, as far as is known.
+        start_ns: ROS time of the start call.
+        end_ns: ROS time of the stop call.
+        tool_version: Version of the recorder.
+        losses: Messages lost, by topic.
+        session_record: Provenance record of the session.
+        config_text: YAML text of the configuration that it was recorded with.
+    """
+
+    session: str
+    bag: str
+    task: str = ""
+    outcome: str = ""
+    incomplete_reasons: tuple[str, ...] = ()
+    start_ns: int | None = None
+    end_ns: int | None = None
+    tool_version: str = ""
+    losses: Mapping[str, object] = field(default_factory=dict)
+    session_record: Mapping[str, object] | None = None
+    config_text: str = ""
+
+    @property
+    def name(self) -> str:
+        """How messages name the episode."""
+        return f"{self.session}/{self.bag}" if self.session else self.bag
+
+
+def read_record(bag: BagReader) -> EpisodeRecord:
+    """The episode's record; ``episode.json`` wins over custom data, which a kill may have left half said.
+
+    Raises:
+        BagError: A record is there and cannot be read.
+    """
+    beside = _json_file(bag.path / EPISODE_JSON) if bag.path.is_dir() else {}
+    known: dict[str, object] = {**bag.custom_data, **beside}
+    where = bag.path
+    ours = "episode_start_ns" in known
+    outcome = str(known.get("outcome") or ("interrupted" if ours else ""))
+    session_record = _json_value(known.get("session_record"), where, "session_record")
+    if not session_record:
+        session_record = _json_file(bag.path.parent / SESSION_JSON) or None
+    return EpisodeRecord(
+        session=str(known.get("session") or ""),
+        bag=bag.path.name,
+        task=str(known.get("task") or ""),
+        outcome=outcome,
+        incomplete_reasons=_incomplete_reasons(known, outcome, bag),
+        start_ns=_time(known.get("episode_start_ns"), where, "episode_start_ns"),
+        end_ns=_time(known.get("episode_end_ns"), where, "episode_end_ns"),
+        tool_version=str(known.get("tool_version") or ""),
+        losses=_mapping(_json_value(known.get("losses"), where, "losses")),
+        session_record=_mapping(session_record) or None,
+        config_text=str(bag.custom_data.get("session_config") or ""),
+    )
+
+
+def choose_config(bag: BagReader, record: EpisodeRecord) -> tuple[SessionConfig, str]:
+    """The configuration to read a bag with when none was given, and where it is from, in words.
+
+    The bag's own comes first, then ``session.yaml`` in the folder above; else the topics decide
+    between ours and a bare piper_ros recording.
+
+    Raises:
+        BagError: Nothing says how to read the bag.
+        ConfigError: A configuration is there and is wrong.
+    """
+    if record.config_text:
+        return session_from_text(
+            record.config_text, f"{bag.path} (session_config)"
+        ), "the bag's own configuration"
+    above = bag.path.parent / SESSION_YAML
+    if above.is_file():
+        return load_session(above), str(above)
+    for ending, config in ((_TELEOP_TARGET, None), (_PIPER_ROS_STATE, PIPER_ROS_CONFIG)):
+        spaces = [t.removesuffix(ending) for t in bag.topics if t.endswith(ending)]
+        if len(spaces) == 1:
+            found = SessionConfig() if config is None else load_session(config)
+            said = f"{config or 'the default configuration'}, because {spaces[0]}{ending} is there"
+            if config is not None:
+                said += f" (flange pose by DH variant {found.arm.dh_offset}: give --config for another)"
+            session = dataclasses.replace(found.session, namespace=spaces[0].strip("/"))
+            return dataclasses.replace(found, session=session), said
+    raise BagError(
+        "nothing says which topics feed the dataset",
+        where=bag.path,
+        expected=f"a recorded configuration, or one topic *{_TELEOP_TARGET} or *{_PIPER_ROS_STATE}",
+        got=f"topics {', '.join(sorted(bag.topics)) or 'none'}",
+        hint="give --config FILE.yaml",
+    )
+
+
+def _incomplete_reasons(known: Mapping[str, object], outcome: str, bag: BagReader) -> tuple[str, ...]:
+    reasons = _json_value(known.get("incomplete_reasons"), bag.path, "incomplete_reasons") or []
+    found = [str(r) for r in reasons] if isinstance(reasons, list) else [str(reasons)]
+    if bag.incomplete:
+        found.append("the storage was cut short")
+    if outcome in _NOT_WHOLE:
+        found.append(f"the recording was {outcome}" if outcome == "interrupted" else "recorded as incomplete")
+    if not found and str(known.get("complete", "true")).lower() == "false":
+        found.append("recorded as incomplete")
+    return tuple(found)
+
+
+def _json_file(path: Path) -> dict[str, object]:
+    if not path.is_file():
+        return {}
+    try:
+        return _mapping(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError) as err:
+        raise BagError("cannot be read as JSON", where=path, got=err) from err
+
+
+def _json_value(value: object, where: Path, key: str) -> object:
+    if not isinstance(value, str) or not value:
+        return value
+    try:
+        return json.loads(value)
+    except ValueError as err:
+        raise BagError(f"custom data {key} is not JSON", where=where, got=err) from err
+
+
+def _mapping(value: object) -> dict[str, object]:
+    return {str(k): v for k, v in value.items()} if isinstance(value, Mapping) else {}
+
+
+def _time(value: object, where: Path, key: str) -> int | None:
+    if value is None or value == "":
+        return None
+    try:
+        return int(str(value))
+    except ValueError as err:
+        raise BagError(f"{key} is not a time", where=where, expected="whole nanoseconds", got=value) from err
