@@ -103,7 +103,7 @@ def test_a_pose_in_another_frame_is_refused_and_an_empty_one_only_allowed_by_the
     empty = pose_stamped(START, [0, 0, 0], [0, 0, 0, 1], frame_id="")
     with pytest.raises(BagError, match="expected base_link, got world"):
         read(settings, world)
-    with pytest.raises(BagError, match="empty frame_id.*allow_empty_frame"):
+    with pytest.raises(BagError, match=r"empty frame_id.*allow_empty_frame"):
         read(settings, empty)
     assert len(read(settings, empty, arm=ArmSettings(allow_empty_frame=True))) == 1
     with pytest.raises(BagError, match="world"):
