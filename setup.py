@@ -80,7 +80,9 @@ class BuildWithInterfaces(build_py):
         for command in (configure, [cmake, "--build", str(build), "--target", "install"]):
             done = subprocess.run(command, env=env, capture_output=True, text=True)
             if done.returncode != 0:
-                raise SystemExit(f"{NAME}: {' '.join(command[:2])} failed\n{done.stdout[-4000:]}\n{done.stderr[-4000:]}")
+                raise SystemExit(
+                    f"{NAME}: {' '.join(command[:2])} failed\n{done.stdout[-4000:]}\n{done.stderr[-4000:]}"
+                )
 
 
 class BinaryDistribution(Distribution):

@@ -60,7 +60,9 @@ def collection_graph(config: SessionConfig) -> Graph:
     nodes.append(NodeSpec(executable="session_node", name="session"))
     if config.devices.operator == "sim":
         nodes.append(NodeSpec(executable="operator_sim_node", name="operator_sim", ends_session=True))
-    return Graph(nodes=tuple(nodes), namespace=config.session.namespace.strip("/"), environment=_environment())
+    return Graph(
+        nodes=tuple(nodes), namespace=config.session.namespace.strip("/"), environment=_environment()
+    )
 
 
 def _environment() -> dict[str, str]:

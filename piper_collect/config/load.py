@@ -40,7 +40,9 @@ def find_config(source: str | Path, folder: str = "") -> Path:
     if named.is_file():
         return named
     known = sorted(p.stem for p in own.glob("*.yaml"))
-    raise ConfigError("no such file, and no configuration of that name", where=path, got=str(source), valid=known)
+    raise ConfigError(
+        "no such file, and no configuration of that name", where=path, got=str(source), valid=known
+    )
 
 
 def session_from_text(text: str, where: str) -> SessionConfig:
@@ -65,7 +67,9 @@ def load_yaml(text: str, where: str) -> object:
 def session_from_mapping(mapping: object, where: str) -> SessionConfig:
     """Parse the plain values of a ROS parameter file (``/**: ros__parameters: …``)."""
     if not isinstance(mapping, Mapping) or set(mapping) != {_NODES}:
-        raise ConfigError("not a session configuration", where=where, expected=f"one top-level key {_NODES!r}")
+        raise ConfigError(
+            "not a session configuration", where=where, expected=f"one top-level key {_NODES!r}"
+        )
     inner = mapping[_NODES]
     if not isinstance(inner, Mapping) or set(inner) != {_PARAMETERS}:
         raise ConfigError("not a session configuration", where=where, expected=f"{_NODES}: {_PARAMETERS}:")

@@ -87,7 +87,9 @@ def _convert_named_map(member: type[T], value: object, where: str) -> dict[str, 
         raise ConfigError("a map of settings is needed", where=where, got=repr(value))
     names = value.get(NAMES_KEY)
     if not isinstance(names, list | tuple) or not all(isinstance(n, str) for n in names):
-        raise ConfigError("a list of the members' names is needed", where=f"{where}.{NAMES_KEY}", got=repr(names))
+        raise ConfigError(
+            "a list of the members' names is needed", where=f"{where}.{NAMES_KEY}", got=repr(names)
+        )
     if len(set(names)) != len(names):
         raise ConfigError("a name is given twice", where=f"{where}.{NAMES_KEY}", got=list(names))
     for key in value:

@@ -34,7 +34,10 @@ def share_dir() -> Path:
 def _candidates() -> list[Path]:
     code = Path(__file__).resolve().parents[1]
     found = [code.parent] if (code.parent / "package.xml").is_file() else []
-    prefixes = [*code.parents, *map(Path, filter(None, os.environ.get("AMENT_PREFIX_PATH", "").split(os.pathsep)))]
+    prefixes = [
+        *code.parents,
+        *map(Path, filter(None, os.environ.get("AMENT_PREFIX_PATH", "").split(os.pathsep))),
+    ]
     prefixes.append(Path(sys.prefix))
     return found + [prefix / "share" / PACKAGE for prefix in prefixes]
 

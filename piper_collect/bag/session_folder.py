@@ -1,0 +1,136 @@
+"""A recording session on disk: its folder, its episodes, and the one being recorded.
+
+An episode is recorded in ``.recording/episode_N`` and renamed into place when it is whole, so that
+every ``episode_N`` that can be seen is complete, whatever happened to the recorder.
+"""
+
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+from piper_collect.core.naming import episode_name
+from piper_collect.errors import SessionError
+from piper_collect.files import fsync_folder, write_atomic
+
+RECORDING = ".recording"
+SESSION_YAML = "session.yaml"
+SESSION_JSON = "session.json"
+EPISODE_JSON = "episode.json"
+
+
+class SessionFolder:
+    """The folder ``<root>/<name>``; made when the first episode starts.
+
+    Args:
+        root: Recording root.
+        name: Name of the session.
+    """
+
+    def __init__(self, root: Path, name: str) -> None:
+        self.name = name
+        self.path = root / name
+
+    def prepare(self, session_yaml: str, record: Mapping[str, object]) -> None:
+        """Make the folder with the resolved configuration and the provenance record in it.
+
+        Raises:
+            SessionError: when it cannot be written.
+        """
+        try:
+            (self.path / RECORDING).mkdir(parents=True, exist_ok=True)
+            write_atomic(self.path / SESSION_YAML, session_yaml)
+            write_atomic(self.path / SESSION_JSON, json_text(record))
+        except OSError as err:
+            raise SessionError(
+                f"the session folder cannot be written: {err.strerror}",
+                where=self.path,
+                hint="choose a root that you may write to, with session.root or --root",
+            ) from err
+
+    def episodes(self) -> list[int]:
+        """Numbers of the saved episodes, in order."""
+        return _episode_numbers(self.path)
+
+    def next_index(self) -> int:
+        """The number that the next episode gets: never one that a folder has, finished or not."""
+        return max([-1, *self.episodes(), *_episode_numbers(self.path / RECORDING)]) + 1
+
+    def recording_path(self, index: int) -> Path:
+        """Where episode ``index`` is recorded."""
+        return self.path / RECORDING / episode_name(index)
+
+    def commit(self, index: int, episode: Mapping[str, object]) -> Path:
+        """Put ``episode.json`` beside the closed bag and move it into place.
+
+        Raises:
+            SessionError: when an episode of that number is there, or nothing can be written.
+        """
+        source, target = self.recording_path(index), self.path / episode_name(index)
+        if target.exists():
+            raise SessionError("an episode of that number is there already", where=target)
+        try:
+            write_atomic(source / EPISODE_JSON, json_text(episode))
+            fsync_folder(source)
+            source.rename(target)
+            fsync_folder(self.path)
+        except OSError as err:
+            what = f"the episode cannot be moved into place: {err.strerror}"
+            raise SessionError(what, where=source) from err
+        return target
+
+    def discard(self, index: int) -> None:
+        """Remove what is left of the recording of episode ``index``."""
+        shutil.rmtree(self.recording_path(index), ignore_errors=True)
+
+    def delete_last(self) -> int:
+        """Remove the newest saved episode and return its number.
+
+        Raises:
+            SessionError: when there is none.
+        """
+        saved = self.episodes()
+        if not saved:
+            raise SessionError("this session has no saved episode to delete", where=self.path)
+        going = self.path / RECORDING / f"deleted_{saved[-1]:06d}"
+        (self.path / episode_name(saved[-1])).rename(going)
+        fsync_folder(self.path)
+        shutil.rmtree(going)
+        return saved[-1]
+
+    def close(self) -> None:
+        """Remove what an empty session would leave behind; a session with episodes stays."""
+        recording = self.path / RECORDING
+        if recording.is_dir() and not any(recording.iterdir()):
+            recording.rmdir()
+        if self.path.is_dir() and {p.name for p in self.path.iterdir()} <= {SESSION_YAML, SESSION_JSON}:
+            shutil.rmtree(self.path)
+
+
+def _episode_numbers(folder: Path) -> list[int]:
+    found = []
+    for path in folder.glob("episode_*"):
+        number = path.name.removeprefix("episode_")
+        if number.isdigit() and path.is_dir():
+            found.append(int(number))
+    return sorted(found)
+
+
+def find_unfinished(root: Path) -> list[Path]:
+    """Recordings under ``root`` that were never finished: a recorder was killed there."""
+    return sorted(p for p in root.glob(f"*/{RECORDING}/episode_*") if p.is_dir())
+
+
+def free_bytes(path: Path) -> int:
+    """Free disk at ``path``, or at its nearest folder that exists."""
+    there = path
+    while not there.exists():
+        there = there.parent
+    stats = os.statvfs(there)
+    return stats.f_bavail * stats.f_frsize
+
+
+def json_text(value: Mapping[str, object]) -> str:
+    """Strict, readable JSON."""
+    return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"

@@ -1,0 +1,91 @@
+"""How every node of this package runs: start, spin, stop cleanly on a signal, leave nothing behind."""
+
+import ctypes
+import os
+import signal
+import sys
+from collections.abc import Callable
+
+import rclpy
+from rclpy.executors import SingleThreadedExecutor
+from rclpy.node import Node
+from rclpy.signals import SignalHandlerOptions
+
+from piper_collect.config.load import session_from_parameters
+from piper_collect.config.schema import SessionConfig
+from piper_collect.errors import PiperCollectError
+
+PARENT_VARIABLE = "PIPER_COLLECT_PARENT_PID"
+_PR_SET_PDEATHSIG = 1
+_SPIN_S = 0.1
+
+
+class SessionNode(Node):
+    """A node whose parameters are the session configuration.
+
+    Args:
+        name: Default node name.
+        extra_parameters: Parameters of this node beside the session's.
+    """
+
+    def __init__(self, name: str, *, extra_parameters: tuple[str, ...] = ()) -> None:
+        super().__init__(name, automatically_declare_parameters_from_overrides=True)
+        given = {key: value.value for key, value in self.get_parameters_by_prefix("").items()}
+        self.extra = {key: given.pop(key, "") for key in extra_parameters}
+        ours = {k: v for k, v in given.items() if k.split(".")[0] in SessionConfig.__dataclass_fields__}
+        self.config: SessionConfig = session_from_parameters(ours)
+        self.finished = False
+        self.exit_code = 0
+
+    def now_ns(self) -> int:
+        """Now on the node's ROS clock, ns since the epoch."""
+        return self.get_clock().now().nanoseconds
+
+    def start(self) -> None:
+        """Begin work; called once, after construction."""
+
+    def stop(self) -> bool:
+        """Called between spins once an end is asked for, until it returns True."""
+        return True
+
+
+def run_node(factory: Callable[[], SessionNode], arguments: list[str] | None = None) -> int:
+    """Run one node until it finishes or SIGINT or SIGTERM asks for its end; its exit code.
+
+    A second signal does not cut the clean-up short: only SIGKILL does.
+    """
+    asked: list[int] = []
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda received, _frame: asked.append(received))
+    _die_with_parent()
+    rclpy.init(args=arguments, signal_handler_options=SignalHandlerOptions.NO)
+    node: SessionNode | None = None
+    try:
+        node = factory()
+        executor = SingleThreadedExecutor()
+        executor.add_node(node)
+        node.start()
+        while not asked and not node.finished and rclpy.ok():
+            executor.spin_once(timeout_sec=_SPIN_S)
+        while not node.stop():
+            executor.spin_once(timeout_sec=_SPIN_S)
+        executor.remove_node(node)
+        executor.shutdown()
+        return node.exit_code
+    except PiperCollectError as err:
+        print(f"error: {err}", file=sys.stderr, flush=True)
+        return 1
+    finally:
+        if node is not None:
+            node.destroy_node()
+        rclpy.try_shutdown()
+
+
+def _die_with_parent() -> None:
+    """End when the process that started us does, however it ends (Linux)."""
+    parent = os.environ.get(PARENT_VARIABLE)
+    if parent is None or sys.platform != "linux":
+        return
+    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGINT)
+    if os.getppid() != int(parent):
+        os.kill(os.getpid(), signal.SIGINT)
