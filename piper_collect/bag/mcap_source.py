@@ -24,15 +24,19 @@ from piper_collect.errors import BagError
 class McapSource:
     """A ``Source`` over an MCAP file.
 
+    Args:
+        path: The file.
+        salvage: Walk the file even where it has an index, and leave out what is damaged.
+
     Raises:
         BagError: The file cannot be read at all.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, salvage: bool = False) -> None:
         self.path = path
         try:
             with path.open("rb") as file:
-                index = summary_index(file) or Scan(file).index
+                index = (None if salvage else summary_index(file)) or Scan(file).index
         except OSError as err:
             raise BagError("the storage file cannot be read", where=path, got=err) from err
         self._index = index

@@ -21,17 +21,19 @@ from piper_collect.errors import BagError
 __all__ = ["BagMessage", "BagReader", "open_bag"]
 
 
-def open_bag(path: Path, definitions: Definitions | None = None) -> "BagReader":
+def open_bag(path: Path, definitions: Definitions | None = None, *, salvage: bool = False) -> "BagReader":
     """Open a bag for reading. Nothing is written in or beside it.
 
     Args:
         path: A rosbag2 folder, with or without ``metadata.yaml``, or one ``.mcap`` or ``.db3`` file.
         definitions: Types known by name, for bags that carry no definitions; Jazzy's by default.
+        salvage: Leave out the damaged parts of MCAP files (the bag is then ``incomplete``) instead of
+            failing on them.
 
     Raises:
         BagError: There is no bag, or it cannot be read.
     """
-    return BagReader(path, definitions or Definitions())
+    return BagReader(path, definitions or Definitions(), salvage=salvage)
 
 
 class BagReader:
@@ -49,7 +51,7 @@ class BagReader:
         notes: What was odd, in plain sentences.
     """
 
-    def __init__(self, path: Path, definitions: Definitions) -> None:
+    def __init__(self, path: Path, definitions: Definitions, *, salvage: bool = False) -> None:
         found = find_storage(path)
         self.path = path
         self.notes = list(found.notes)
@@ -57,12 +59,12 @@ class BagReader:
         self._codecs: dict[str, Codec] = {}
         self._sources: list[Source] = []
         try:
-            self._open(found.files, found.metadata)
+            self._open(found.files, found.metadata, salvage)
         except BagError:
             self.close()
             raise
 
-    def _open(self, files: tuple[Path, ...], metadata: BagMetadata | None) -> None:
+    def _open(self, files: tuple[Path, ...], metadata: BagMetadata | None, salvage: bool) -> None:
         kinds = {file: identify(file) for file in files}
         self.storage_id = kinds[files[0]]
         if len(set(kinds.values())) > 1:
@@ -73,7 +75,9 @@ class BagReader:
             named = metadata.storage_id or "no storage"
             self.notes.append(f"metadata.yaml names {named}; the files are {self.storage_id}.")
         for file in files:
-            self._sources.append(McapSource(file) if self.storage_id == "mcap" else SqliteSource(file))
+            self._sources.append(
+                McapSource(file, salvage=salvage) if self.storage_id == "mcap" else SqliteSource(file)
+            )
         self._sources.sort(key=lambda source: (source.start_ns is None, source.start_ns or 0))
         self.storage_paths = tuple(source.path for source in self._sources)
         self._message_zstd = metadata is not None and (

@@ -14,6 +14,7 @@ from piper_collect.bag.source import BagMessage
 from piper_collect.bag.storage import TopicInfo
 from piper_collect.errors import BagError
 
+_HEADER_BYTES = 100
 _SIDE_FILES = ("-wal", "-journal")
 
 
@@ -40,9 +41,10 @@ class SqliteSource:
         self.custom_data: Mapping[str, str] = {}
         try:
             self._copy_if_unclosed()
+            self._note_if_cut()
             with closing(self._connect()) as self._database:
                 self._read_tables()
-        except (sqlite3.Error, OSError) as err:
+        except (sqlite3.Error, OSError, ValueError) as err:
             self.close()
             raise self._unreadable(err) from err
         except BagError:
@@ -62,7 +64,7 @@ class SqliteSource:
                     if not isinstance(found[0], bytes):
                         raise BagError("a message holds no bytes", where=f"{self.path} {self._ids[topic]}")
                     yield BagMessage(self._ids[topic], receive_ns, found[0])
-        except sqlite3.Error as err:
+        except (sqlite3.Error, ValueError) as err:
             raise self._unreadable(err) from err
 
     def close(self) -> None:
@@ -88,6 +90,21 @@ class SqliteSource:
             f"{self.path.name} was not closed properly; read from a copy together with "
             f"{' and '.join(path.name for path in beside)}."
         )
+
+    def _note_if_cut(self) -> None:
+        """The header holds the size in pages, valid when bytes 24 and 92 agree (sqlite.org/fileformat)."""
+        with self.path.open("rb") as file:
+            head = file.read(_HEADER_BYTES)
+            present = file.seek(0, 2)
+        if len(head) < _HEADER_BYTES or head[24:28] != head[92:96] or self._copy is not None:
+            return
+        page_size = int.from_bytes(head[16:18], "big")
+        size = int.from_bytes(head[28:32], "big") * (65536 if page_size == 1 else page_size)
+        if present < size:
+            self.incomplete = True
+            self.notes.append(
+                f"{self.path.name} is incomplete: {size - present} of its {size} bytes are missing."
+            )
 
     def _read_tables(self) -> None:
         self.topics = self._topics()
