@@ -1,0 +1,175 @@
+"""Reads LeRobot v2.0 and v2.1 datasets, our own and others'."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import av
+import numpy as np
+import pyarrow as pa
+from av.error import FFmpegError
+from numpy.typing import NDArray
+
+from piper_collect.core.types import FloatArray
+from piper_collect.dataset.files import read_json, read_jsonl
+from piper_collect.dataset.layout import (
+    DATA_PATH,
+    EPISODES,
+    INFO,
+    META,
+    SESSIONS,
+    SOURCES,
+    STATS,
+    TASKS,
+    VIDEO_PATH,
+    data_path,
+    video_path,
+)
+from piper_collect.dataset.parquet import read_table
+from piper_collect.errors import DatasetError
+from piper_collect.imaging.frames import video_frame_to_rgb
+
+VERSIONS = ("v2.0", "v2.1")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DatasetReader:
+    """The metadata of a dataset, and its files on demand.
+
+    Attributes:
+        root: The dataset.
+        info: Content of info.json.
+        tasks: Task strings by task_index.
+        episodes: Lines of episodes.jsonl by episode_index.
+        sources: Lines of episode_sources.jsonl by episode_index; empty where another tool wrote it.
+        sessions: Lines of collection_sessions.jsonl, oldest first; empty as well.
+        stats: Content of stats.json, or None.
+    """
+
+    root: Path
+    info: Mapping[str, Any]
+    tasks: Mapping[int, str]
+    episodes: Mapping[int, Mapping[str, Any]]
+    sources: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
+    sessions: tuple[Mapping[str, Any], ...] = ()
+    stats: Mapping[str, Any] | None = None
+
+    @property
+    def fps(self) -> float:
+        """Nominal row rate."""
+        return float(self.info["fps"])
+
+    @property
+    def video_keys(self) -> tuple[str, ...]:
+        """Keys of the video features."""
+        return tuple(k for k, f in self.info["features"].items() if f["dtype"] == "video")
+
+    def data_path(self, episode_index: int) -> Path:
+        """Path of an episode's parquet file; it need not exist."""
+        template = str(self.info.get("data_path", DATA_PATH))
+        return self._path(lambda size: data_path(episode_index, size, template))
+
+    def video_path(self, episode_index: int, key: str) -> Path:
+        """Path of an episode's mp4 of the video feature ``key``; it need not exist.
+
+        Raises:
+            DatasetError: when there is no such feature.
+        """
+        if key not in self.video_keys:
+            raise DatasetError("no such video feature", where=self.root, got=key, valid=self.video_keys)
+        template = str(self.info.get("video_path", VIDEO_PATH))
+        return self._path(lambda size: video_path(episode_index, size, key, template))
+
+    def _path(self, fill: Callable[[int], str]) -> Path:
+        try:
+            return self.root / fill(int(self.info.get("chunks_size", 1000)))
+        except (KeyError, ValueError, IndexError, ZeroDivisionError) as err:
+            raise DatasetError(
+                f"a path template cannot be filled: {err!r}", where=self.root / META / INFO
+            ) from err
+
+    def rows(self, episode_index: int) -> pa.Table:
+        """The rows of an episode.
+
+        Raises:
+            DatasetError: when the file cannot be read.
+        """
+        return read_table(self.data_path(episode_index))
+
+    def frame_times(self, episode_index: int, key: str) -> FloatArray:
+        """PTS of every frame in seconds, float64 [F], increasing; nothing is decoded.
+
+        Raises:
+            DatasetError: when the video cannot be read.
+        """
+        path = self.video_path(episode_index, key)
+        try:
+            with av.open(str(path)) as container:
+                stream = _video_stream(container, path)
+                pts = [p.pts for p in container.demux(stream) if p.pts is not None and not p.is_discard]
+                base = stream.time_base
+        except (FFmpegError, OSError) as err:
+            raise DatasetError(f"not a readable video: {err}", where=path) from err
+        if base is None:
+            raise DatasetError("the video has no time base", where=path)
+        return np.sort(np.array(pts, dtype=np.float64)) * base.numerator / base.denominator
+
+    def frames(self, episode_index: int, key: str) -> Iterator[tuple[float, NDArray[np.uint8]]]:
+        """(PTS in seconds, uint8 [H, W, 3] RGB) of every frame, decoded one at a time.
+
+        Raises:
+            DatasetError: when the video cannot be read.
+        """
+        path = self.video_path(episode_index, key)
+        try:
+            with av.open(str(path)) as container:
+                for picture in container.decode(_video_stream(container, path)):
+                    yield float(picture.time or 0.0), video_frame_to_rgb(picture)
+        except (FFmpegError, OSError) as err:
+            raise DatasetError(f"not a readable video: {err}", where=path) from err
+
+
+def open_dataset(root: Path) -> DatasetReader:
+    """Read the metadata of the dataset at ``root``.
+
+    Raises:
+        DatasetError: when it is none, of a version not in ``VERSIONS``, or a file of it is damaged.
+    """
+    meta = root / META
+    if not (meta / INFO).is_file():
+        raise DatasetError("is no dataset", where=root, expected=f"a file {META}/{INFO}")
+    info = read_json(meta / INFO)
+    version = info.get("codebase_version")
+    if version not in VERSIONS:
+        raise DatasetError(
+            "a dataset of this version cannot be read", where=root, got=version, valid=VERSIONS
+        )
+    for key in ("fps", "features"):
+        if key not in info:
+            raise DatasetError("a key is missing", where=meta / INFO, expected=key)
+    return DatasetReader(
+        root=root,
+        info=info,
+        tasks={i: str(line.get("task", "")) for i, line in _by_index(meta / TASKS, "task_index").items()},
+        episodes=_by_index(meta / EPISODES, "episode_index"),
+        sources=_by_index(meta / SOURCES, "episode_index") if (meta / SOURCES).exists() else {},
+        sessions=tuple(read_jsonl(meta / SESSIONS)) if (meta / SESSIONS).exists() else (),
+        stats=read_json(meta / STATS) if (meta / STATS).exists() else None,
+    )
+
+
+def _by_index(path: Path, key: str) -> dict[int, Mapping[str, Any]]:
+    lines: dict[int, Mapping[str, Any]] = {}
+    for line in read_jsonl(path):
+        index = line.get(key)
+        if not isinstance(index, int) or index in lines:
+            raise DatasetError(f"a line has no {key}, or one given before", where=path, got=index)
+        lines[index] = line
+    return dict(sorted(lines.items()))
+
+
+def _video_stream(container: av.container.InputContainer, path: Path) -> av.VideoStream:
+    if not container.streams.video:
+        raise DatasetError("holds no video", where=path)
+    return container.streams.video[0]
