@@ -2,8 +2,8 @@
 
 import struct
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 from io import BytesIO
 from typing import BinaryIO
 
@@ -15,9 +15,6 @@ from mcap.reader import SeekingReader
 from mcap.records import Channel, Chunk, Metadata, Schema
 from mcap.stream_reader import get_chunk_data_stream
 from mcap.summary import Summary
-
-from piper_collect.bag.metadata import parse_metadata
-from piper_collect.errors import BagError
 
 _RECORD = struct.Struct("<BQ")  # opcode, length
 _MESSAGE = struct.Struct("<HIQQ")  # channel, sequence, log time, publish time
@@ -67,9 +64,8 @@ class Index:
     blocks: list[Block]
     start_ns: int | None = None
     end_ns: int | None = None
-    custom_data: Mapping[str, str] | None = None
+    metadata: str = ""
     damage: str = ""
-    notes: list[str] = field(default_factory=list)
 
     def add_message(self, channel: int, log_ns: int) -> None:
         """Count one message."""
@@ -278,12 +274,7 @@ def _take_definition(index: Index, opcode: int, body: bytes) -> None:
     else:
         record = Metadata.read(stream)
         text = record.metadata.get("serialized_metadata", "") if record.name == "rosbag2" else ""
-        if not text:
-            return
-        try:
-            index.custom_data = parse_metadata(text, where="metadata record").custom_data
-        except BagError as err:
-            index.notes.append(f"{err}.")
+        index.metadata = text or index.metadata
 
 
 def read_exactly(file: BinaryIO, offset: int, size: int) -> bytes:

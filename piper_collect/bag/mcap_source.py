@@ -15,6 +15,7 @@ from piper_collect.bag.mcap_index import (
     read_exactly,
     summary_index,
 )
+from piper_collect.bag.metadata import parse_metadata
 from piper_collect.bag.qos import parse_qos
 from piper_collect.bag.source import BagMessage
 from piper_collect.bag.storage import TopicInfo
@@ -40,9 +41,9 @@ class McapSource:
         except OSError as err:
             raise BagError("the storage file cannot be read", where=path, got=err) from err
         self._index = index
-        self.notes = [f"{path.name}: {note}" for note in index.notes]
+        self.notes: list[str] = []
         self.start_ns, self.end_ns = index.start_ns, index.end_ns
-        self.custom_data: Mapping[str, str] = index.custom_data or {}
+        self.custom_data = self._custom_data()
         self.incomplete = bool(index.damage)
         if index.damage:
             self.notes.append(
@@ -86,6 +87,16 @@ class McapSource:
                 got=err or type(err).__name__,
                 hint="recover the bag: what is whole is kept, and it is marked incomplete",
             ) from err
+
+    def _custom_data(self) -> Mapping[str, str]:
+        """Of the last metadata record of rosbag2: the one written at close, else the one at open."""
+        if not self._index.metadata:
+            return {}
+        try:
+            return parse_metadata(self._index.metadata, where=self.path.name).custom_data
+        except BagError as err:
+            self.notes.append(f"{err}.")
+            return {}
 
     def _leave_out_unnamed(self) -> None:
         unnamed = {i: n for i, n in self._index.counts.items() if i not in self._index.channels}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import yaml
 
-from piper_collect.bag.qos import parse_qos, qos_maps
+from piper_collect.bag.qos import TextLoader, parse_qos, qos_maps
 from piper_collect.bag.storage import TopicInfo
 from piper_collect.errors import BagError
 
@@ -148,8 +148,7 @@ def parse_metadata(text: str, *, where: object) -> BagMetadata:
         BagError: The text is not the bag information of a rosbag2 version 1 to 9.
     """
     try:
-        # BaseLoader keeps every scalar a string: custom data such as "007" or "1e3" stays as written.
-        tree = yaml.load(text, Loader=yaml.BaseLoader)
+        tree = yaml.load(text, Loader=TextLoader)
     except yaml.YAMLError as err:
         raise BagError("metadata is not YAML", where=where, got=err) from err
     info = tree.get(_OUTER_KEY, tree) if isinstance(tree, dict) else None

@@ -5,6 +5,9 @@ from dataclasses import dataclass
 
 import yaml
 
+# Keeps every scalar a string: custom data such as "007" or "1e3" stays as written. libyaml's where it is there.
+TextLoader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
+
 INFINITE_NS = 2**63 - 1
 """A duration without bound, as rmw spells it (9223372036 s and 854775807 ns)."""
 
@@ -85,7 +88,7 @@ def parse_qos(entry: object) -> tuple[QosProfile, ...]:
     """
     if isinstance(entry, str):
         try:
-            entry = yaml.load(entry, Loader=yaml.BaseLoader)
+            entry = yaml.load(entry, Loader=TextLoader)
         except yaml.YAMLError:
             return ()
     if not isinstance(entry, list):
