@@ -120,7 +120,8 @@ def test_an_absent_and_an_empty_camera_topic_get_the_same_refusal(tmp_path, pres
         read(path, SessionConfig(cameras={"cam_front": CameraSettings()}))
     assert str(error.value) == (
         f"{path}: no frames on {topic} (camera cam_front) (got messages on /arm/flange_pose, "
-        "/arm/joint_states, /teleop/target) -> record these topics, or give --config with the topics that are there"
+        "/arm/joint_states, /teleop/target) "
+        "-> record these topics, or give --config with the topics that are there"
     )
 
 

@@ -66,6 +66,21 @@ def read_episode(bag: BagReader, config: SessionConfig, record: EpisodeRecord | 
     )
 
 
+def first_frames(bag: BagReader, config: SessionConfig) -> dict[str, CameraFrame]:
+    """The first frame of each camera; an optional camera without frames is left out.
+
+    Raises:
+        BagError: A required topic has no messages.
+        ImageError: A frame's compression is none that becomes video.
+    """
+    frames = {}
+    for name, topic in _Plan.of(bag, config).cameras.items():
+        message = next(bag.messages([topic]))
+        stamp_ns = bag.header_stamp_ns(topic, message.payload) or message.receive_ns
+        frames[name] = camera_frame(topic, bag.decode(topic, message.payload), stamp_ns)
+    return frames
+
+
 @dataclass(slots=True, kw_only=True)
 class _Plan:
     """What is read from which topic."""

@@ -1,0 +1,91 @@
+"""The program ``piper-collect``: a table of verbs, each imported only when it is called."""
+
+import argparse
+import contextlib
+import importlib
+import io
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from piper_collect import __version__
+from piper_collect.errors import PiperCollectError
+
+PROGRAM = "piper-collect"
+
+VERBS: dict[str, tuple[str, str]] = {
+    "export": ("piper_collect.cli.export", "make a dataset from bags, or add them to one"),
+    "check": ("piper_collect.cli.check", "look for faults in a dataset"),
+}
+"""Verb → (module with ``add_arguments(parser)`` and ``run(args) -> int``, one line of help).
+
+A module may have a ``DESCRIPTION`` and an ``EPILOG`` for its help; what is heavy it imports in ``run``.
+"""
+
+EXIT_FAILED = 1
+EXIT_INTERRUPTED = 130
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one verb.
+
+    Args:
+        argv: Arguments without the program's name; those of the process by default.
+
+    Returns:
+        The exit code: 0, 1 when something failed, 130 after Ctrl-C. A usage error exits with 2.
+    """
+    words = list(sys.argv[1:] if argv is None else argv)
+    _never_fail_to_print()
+    parser = _parser(words[0] if words else "")
+    args = parser.parse_args(words)
+    try:
+        code = importlib.import_module(VERBS[args.verb][0]).run(args)
+        sys.stdout.flush()
+        return int(code)
+    except PiperCollectError as err:
+        print(f"error: {err}", file=sys.stderr)
+        return EXIT_FAILED
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        # the reader of a pipe has gone; the interpreter must not fail again when it flushes
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_FAILED
+
+
+def main_as(program: str, argv: Sequence[str]) -> int:
+    """Run the verb that the executable is named after; under another name, the verb in ``argv``."""
+    verb = Path(program).name
+    return main([verb, *argv] if verb in VERBS else argv)
+
+
+def _parser(verb: str) -> argparse.ArgumentParser:
+    """The parser with the arguments of one verb; the others are named only."""
+    parser = argparse.ArgumentParser(
+        prog=PROGRAM, description="Record Piper demonstrations as bags and export them as datasets."
+    )
+    parser.add_argument("--version", action="version", version=f"{PROGRAM} {__version__}")
+    verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
+    for name, (module, about) in VERBS.items():
+        child = verbs.add_parser(name, help=about, formatter_class=argparse.RawDescriptionHelpFormatter)
+        child.description = about[:1].upper() + about[1:] + "."
+        if name == verb:
+            called = importlib.import_module(module)
+            child.description = getattr(called, "DESCRIPTION", child.description)
+            child.epilog = getattr(called, "EPILOG", None)
+            called.add_arguments(child)
+    return parser
+
+
+def _never_fail_to_print() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            with contextlib.suppress(ValueError):  # detached or closed: nothing will be printed
+                stream.reconfigure(errors="backslashreplace")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
