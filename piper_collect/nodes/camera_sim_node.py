@@ -1,6 +1,5 @@
-"""A simulated camera: draws the arm, writes its own capture time into the picture, and misbehaves on demand."""
+"""A simulated camera: draws the arm, writes the capture time into the picture, misbehaves on demand."""
 
-import sys
 import time
 import zlib
 from array import array
@@ -135,7 +134,3 @@ def _pinhole(info: CameraInfo, view: View) -> CameraInfo:
 def main(arguments: list[str] | None = None) -> int:
     """Run one simulated camera until it is told to stop."""
     return run_node(CameraSimNode, arguments)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

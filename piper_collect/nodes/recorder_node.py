@@ -1,7 +1,6 @@
 """Records one bag an episode: raw messages in, a whole rosbag2 folder out."""
 
 import hashlib
-import sys
 from datetime import datetime
 from pathlib import Path
 
@@ -49,20 +48,20 @@ class RecorderNode(SessionNode):
         self._saved = 0
         self._arm_status_topic = resolve_topic("arm/status", self.config.session.namespace)
         self._firmware = self.config.arm.firmware
-        self._subscriptions = RawSubscriptions(self, recorded_topics(self.config), self._receive)
+        self._topics = RawSubscriptions(self, recorded_topics(self.config), self._receive)
         self._status_publisher = self.create_publisher(RecorderStatus, "recorder/status", LATCHED_QOS)
         self.create_service(StartEpisode, "recorder/start_episode", self._start_episode)
         self.create_service(Trigger, "recorder/stop_episode", self._stop_episode)
         self.create_service(Trigger, "recorder/discard_episode", self._discard_episode)
         self.create_service(Trigger, "recorder/delete_last_episode", self._delete_last_episode)
         self.create_timer(STATUS_S, self._publish_status)
-        self.create_timer(DISCOVERY_S, self._subscriptions.discover)
+        self.create_timer(DISCOVERY_S, self._topics.discover)
 
     def start(self) -> None:
         """Say what an earlier run left unfinished, and look for publishers."""
         for path in find_unfinished(self._root):
             self.get_logger().warning(f"an earlier recording was never finished and is kept: {path}")
-        self._subscriptions.discover()
+        self._topics.discover()
         self._publish_status()
 
     def stop(self) -> bool:
@@ -150,7 +149,7 @@ class RecorderNode(SessionNode):
         self._recording = EpisodeRecording(
             self._folder,
             storage=self._settings.storage,
-            topics=self._subscriptions.topics.values(),
+            topics=self._topics.topics.values(),
             task=task,
             start_ns=start_ns,
             session_yaml=self._session_yaml,
@@ -159,8 +158,8 @@ class RecorderNode(SessionNode):
         self._fault = ""
         for monitor in self._monitors():
             monitor.begin_episode()
-        for topic, payload in self._subscriptions.latched.items():
-            self._write(self._subscriptions.monitors[topic], payload, start_ns)
+        for topic, payload in self._topics.latched.items():
+            self._write(self._topics.monitors[topic], payload, start_ns)
         return self._recording.index
 
     def _receive(self, monitor: TopicMonitor, payload: bytes, receive_ns: int) -> None:
@@ -171,7 +170,7 @@ class RecorderNode(SessionNode):
 
     def _write(self, monitor: TopicMonitor, payload: bytes, receive_ns: int) -> None:
         try:
-            self._recording.add_topic(self._subscriptions.topic(monitor.name))
+            self._recording.add_topic(self._topics.topic(monitor.name))
             self._recording.write(monitor.name, payload, receive_ns)
         except PiperCollectError as err:
             self._give_up(err)
@@ -230,7 +229,7 @@ class RecorderNode(SessionNode):
     # -- what people see -----------------------------------------------------------------------
 
     def _monitors(self):
-        return self._subscriptions.monitors.values()
+        return self._topics.monitors.values()
 
     def _fresh_ns(self) -> int:
         return int(self._settings.fresh_s * 1e9)
@@ -290,7 +289,3 @@ class RecorderNode(SessionNode):
 def main(arguments: list[str] | None = None) -> int:
     """Run the recorder until it is told to stop."""
     return run_node(RecorderNode, arguments)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

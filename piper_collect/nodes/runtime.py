@@ -13,9 +13,9 @@ from rclpy.signals import SignalHandlerOptions
 
 from piper_collect.config.load import session_from_parameters
 from piper_collect.config.schema import SessionConfig
-from piper_collect.errors import PiperCollectError
+from piper_collect.nodes import signals
+from piper_collect.pipelines.record import PARENT_VARIABLE
 
-PARENT_VARIABLE = "PIPER_COLLECT_PARENT_PID"
 _PR_SET_PDEATHSIG = 1
 _SPIN_S = 0.1
 
@@ -54,9 +54,7 @@ def run_node(factory: Callable[[], SessionNode], arguments: list[str] | None = N
 
     A second signal does not cut the clean-up short: only SIGKILL does.
     """
-    asked: list[int] = []
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda received, _frame: asked.append(received))
+    signals.listen()
     _die_with_parent()
     rclpy.init(args=arguments, signal_handler_options=SignalHandlerOptions.NO)
     node: SessionNode | None = None
@@ -65,16 +63,13 @@ def run_node(factory: Callable[[], SessionNode], arguments: list[str] | None = N
         executor = SingleThreadedExecutor()
         executor.add_node(node)
         node.start()
-        while not asked and not node.finished and rclpy.ok():
+        while not signals.stop_asked() and not node.finished and rclpy.ok():
             executor.spin_once(timeout_sec=_SPIN_S)
         while not node.stop():
             executor.spin_once(timeout_sec=_SPIN_S)
         executor.remove_node(node)
         executor.shutdown()
         return node.exit_code
-    except PiperCollectError as err:
-        print(f"error: {err}", file=sys.stderr, flush=True)
-        return 1
     finally:
         if node is not None:
             node.destroy_node()

@@ -1,7 +1,5 @@
 """Owns the operator's actions: buttons come in, recorder services and homing go out."""
 
-import sys
-
 from std_srvs.srv import Trigger
 
 from piper_collect.core.operator_actions import Action, ButtonState, Request, button_step, request_for
@@ -20,7 +18,7 @@ class ActionNode(SessionNode):
         self._buttons = ButtonState()
         self._recording = False
         self._waiting: Request | None = None
-        self._clients = {
+        self._service_clients = {
             request: self.create_client(StartEpisode if request is Request.START else Trigger, request.value)
             for request in Request
         }
@@ -44,7 +42,7 @@ class ActionNode(SessionNode):
         if self._waiting is not None:
             log.warning(f"{action.value}: ignored, {self._waiting.value} has not answered yet")
             return
-        client = self._clients[request]
+        client = self._service_clients[request]
         if not client.service_is_ready():
             log.error(f"{action.value}: nobody serves {request.value}")
             return
@@ -63,7 +61,3 @@ class ActionNode(SessionNode):
 def main(arguments: list[str] | None = None) -> int:
     """Turn the operator's buttons into episodes until told to stop."""
     return run_node(ActionNode, arguments)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

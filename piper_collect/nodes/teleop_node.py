@@ -1,7 +1,5 @@
 """From the headset to the arm: clutch, motion layer, one target a control tick."""
 
-import sys
-
 from geometry_msgs.msg import PoseStamped
 from sensor_msgs.msg import JointState
 from std_srvs.srv import Trigger
@@ -136,7 +134,3 @@ class TeleopNode(SessionNode):
 def main(arguments: list[str] | None = None) -> int:
     """Run teleoperation until it is told to stop."""
     return run_node(TeleopNode, arguments)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
