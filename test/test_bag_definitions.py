@@ -64,7 +64,7 @@ def test_a_bad_folder_is_named(tmp_path):
     known = Definitions()
     with pytest.raises(BagError, match="no message definitions"):
         known.register_msgs(tmp_path)
-    (tmp_path / "Odd.msg").write_text("this is no definition at all")
+    (tmp_path / "Odd.msg").write_text("float64[ x")
     with pytest.raises(BagError, match=r"Odd\.msg"):
         known.register_msgs(tmp_path)
     (tmp_path / "Odd.msg").write_text("other_msgs/Missing part\n")

@@ -38,9 +38,9 @@ def test_version_2_has_no_qos_and_a_folder_in_its_paths():
 
 def test_version_4_keeps_qos_as_text_with_rmw_numbers():
     text = (
-        '"- history: 3\\n  depth: 0\\n  reliability: 2\\n  durability: 1\\n  deadline:\\n    sec: 9223372036\\n'
-        "    nsec: 854775807\\n  lifespan:\\n    sec: 10\\n    nsec: 0\\n  liveliness: 1\\n"
-        "  liveliness_lease_duration:\\n    sec: 2147483647\\n    nsec: 4294967295\\n"
+        '"- history: 3\\n  depth: 0\\n  reliability: 2\\n  durability: 1\\n  deadline:\\n'
+        "    sec: 9223372036\\n    nsec: 854775807\\n  lifespan:\\n    sec: 10\\n    nsec: 0\\n"
+        "  liveliness: 1\\n  liveliness_lease_duration:\\n    sec: 2147483647\\n    nsec: 4294967295\\n"
         '  avoid_ros_namespace_conventions: false"'
     )
     source = VERSION_2.replace("version: 2", "version: 4").replace(

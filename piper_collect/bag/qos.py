@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import yaml
 
-# Keeps every scalar a string: custom data such as "007" or "1e3" stays as written. libyaml's where it is there.
+# Keeps every scalar a string: custom data such as "007" or "1e3" stays as written.
 TextLoader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 
 INFINITE_NS = 2**63 - 1

@@ -218,7 +218,15 @@ class BagReader:
         return next((s.custom_data for s in reversed(self._sources) if s.custom_data), {})
 
     def _compare(self, metadata: BagMetadata | None) -> None:
-        for entry in metadata.topics if metadata is not None else ():
+        if metadata is None:
+            return
+        span = (metadata.start_ns, (metadata.start_ns or 0) + metadata.duration_ns)
+        if None not in (*span, self.start_ns) and span != (self.start_ns, self.end_ns):
+            self.notes.append(
+                f"metadata.yaml gives receive times {span[0]} to {span[1]} ns, "
+                f"the storage {self.start_ns} to {self.end_ns} ns."
+            )
+        for entry in metadata.topics:
             held = self.topics[entry.name].message_count
             if entry.message_count != held:
                 self.notes.append(
