@@ -16,12 +16,12 @@ from piper_collect.core.motion_limits import MIN_JERK_PEAK, min_jerk
 from piper_collect.core.quest import Hand, XrPose
 
 SHORTEST_EPISODE_S = 2.0
-PEAK_M_S = 0.06
-PEAK_RAD_S = 0.12
+PEAK_M_S = 0.045
+PEAK_RAD_S = 0.06
 PEAK_TRIGGER_PER_S = 0.9
 
-_MOST_M = 0.06
-_MOST_RAD = math.radians(9.0)
+_MOST_M = 0.05
+_MOST_RAD = math.radians(7.0)
 _MOST_TRIGGER = 0.9
 _LOOP_SHARE = 0.3  # width of the bow beside the straight way, over its length
 _SQUEEZE_THERE = (0.06, 0.46)
