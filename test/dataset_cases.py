@@ -37,7 +37,9 @@ def camera(name: str, frames: Sequence[CameraFrame]) -> EpisodeCamera:
         return (f for f in frames if first_ns <= f.stamp_ns <= last_ns)
 
     stream = CameraStream(camera=name, stamp_ns=stamps, receive_ns=stamps, frames=read)
-    return EpisodeCamera(stream=stream, first_ns=T0, last_ns=T0 + 10_000 * MS, trimmed_before=2, trimmed_after=1)
+    return EpisodeCamera(
+        stream=stream, first_ns=T0, last_ns=T0 + 10_000 * MS, trimmed_before=2, trimmed_after=1
+    )
 
 
 def columns(rows: int, start: float = 0.0) -> dict[str, np.ndarray]:
@@ -47,7 +49,7 @@ def columns(rows: int, start: float = 0.0) -> dict[str, np.ndarray]:
         "arm_joint": ramp + np.arange(6) / 10,
         "arm_eef": pose,
         "gripper": 0.01 * ramp,
-        "target_eef": pose + [1, 1, 1, 0, 0, 0, 0],
+        "target_eef": pose + np.array([1, 1, 1, 0, 0, 0, 0]),
         "target_gripper": np.full((rows, 1), 0.07),
     }
 
@@ -82,7 +84,9 @@ def open_writer(root: Path, **changes: Any) -> DatasetWriter:
     return DatasetWriter.open(root, settings.pop("profile", profile()), **settings)
 
 
-def add(writer: DatasetWriter, what: Episode, bag: str = "episode_000000", session: str = "pick") -> SavedEpisode:
+def add(
+    writer: DatasetWriter, what: Episode, bag: str = "episode_000000", session: str = "pick"
+) -> SavedEpisode:
     return writer.add_episode(
         what,
         identity=EpisodeIdentity(session=session, bag=bag, content_hash=f"hash of {bag}"),
