@@ -26,6 +26,7 @@ Progress = Callable[[int, int, str, float], None]
 
 _MS = 1e6
 _READ_PART = 0.3  # of the work on a bag, about; the rest is encoding
+_RECORDING = ("outcome", "incomplete_reasons", "losses", "interval", "clocks", "unset_stamps", "tool_version")
 _TRUE_TIMES = (
     "rows and frames keep their true capture times: stock LeRobot refuses such a dataset by its timestamp "
     "check at the default tolerance (1e-4 s)"
@@ -170,7 +171,7 @@ class _Export:
             if held is not None:
                 return BagOutcome(bag=path, status="held", episode_index=held, config=said)
             raw = self._with_task(read_episode(bag, config, record))
-            episode = align_by_profile(raw, config, self._profile)
+            episode = _with_recording(align_by_profile(raw, config, self._profile))
             tell(_READ_PART)
             frames = max(_frame_count(episode), 1)
             saved = writer.add_episode(
@@ -315,6 +316,12 @@ def _exported(path: Path, said: str, raw: RawEpisode, episode: Episode, saved: S
         config=said,
         notes=tuple(notes),
     )
+
+
+def _with_recording(episode: Episode) -> Episode:
+    """``episode`` with what is known of its recording among its counts, where the dataset keeps it."""
+    known = {key: episode.provenance.get(key) for key in _RECORDING}
+    return replace(episode, counts={**episode.counts, "recording": known})
 
 
 def _frame_count(episode: Episode) -> int:
