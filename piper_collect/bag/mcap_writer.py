@@ -17,14 +17,14 @@ from piper_collect.bag.storage import BagSummary, TopicInfo
 from piper_collect.errors import BagError
 
 FLUSH_PERIOD_S = 0.5
-_CHUNK_BYTES = 4 * 1024 * 1024
+_CHUNK_BYTES = 1024 * 1024
 _LAST_NS = 2**63 - 1
 
 
 class McapBagWriter:
     """The ``BagWriter`` that needs nothing but the ``mcap`` package.
 
-    A chunk is closed by ``flush_due`` (half a second) or when it is over 4 MiB, so that images do
+    A chunk is closed by ``flush_due`` (half a second) or when it is over 1 MiB, so that images do
     not pile up; each has its message index. A kill costs what came after the last flush.
     """
 

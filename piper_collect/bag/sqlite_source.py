@@ -75,8 +75,9 @@ class SqliteSource:
 
     def _connect(self) -> sqlite3.Connection:
         if self._copy is not None:
-            return sqlite3.connect(Path(self._copy.name) / self.path.name)
-        return sqlite3.connect(f"{self.path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)
+            return sqlite3.connect(Path(self._copy.name) / self.path.name, check_same_thread=False)
+        uri = f"{self.path.absolute().as_uri()}?mode=ro&immutable=1"
+        return sqlite3.connect(uri, uri=True, check_same_thread=False)
 
     def _copy_if_unclosed(self) -> None:
         beside = [self.path.with_name(self.path.name + ending) for ending in _SIDE_FILES]
