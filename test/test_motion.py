@@ -16,7 +16,14 @@ from piper_collect.core.motion import MotionConfig, motion_step, start_home, sta
 from piper_collect.core.motion_limits import flange_step
 from piper_collect.errors import ConfigError, SessionError
 
-CONFIG = MotionConfig()
+CONFIG = MotionConfig(
+    joint_speed_scale=1.0,
+    workspace_min_m=(-0.6, -0.6, 0.0),
+    workspace_max_m=(0.65, 0.6, 0.75),
+    max_linear_m_s=0.6,
+    max_angular_rad_s=2.5,
+    max_gripper_m_s=0.3,
+)
 DT = CONFIG.control_period_s
 START = start_motion(CONFIG, WORKING_POSE_RAD, 0.05)
 REST = TeleopGoal(pose7=START.pose_cmd, width_m=0.05, engaged=False)
@@ -76,7 +83,7 @@ def test_a_stall_makes_no_leap():
 
 
 def test_the_workspace_box_holds():
-    config = MotionConfig(workspace_max_m=(0.28, 0.6, 0.75))
+    config = replace(CONFIG, workspace_max_m=(0.28, 0.6, 0.75))
     _, result = follow(goal_at(shift=(0.1, 0.0, 0.02)), config=config, steps=60)
     assert result.pose7[0] == pytest.approx(0.28)
     assert result.pose7[2] == pytest.approx(START.pose_cmd[2] + 0.02)
@@ -84,7 +91,7 @@ def test_the_workspace_box_holds():
 
 
 def test_joint_speed_keeps_the_direction():
-    config = MotionConfig(joint_speed_scale=0.02, home_speed_rad_s=0.05)
+    config = replace(CONFIG, joint_speed_scale=0.02, home_speed_rad_s=0.05)
     _, free = follow(goal_at(shift=(0.002, 0.002, 0.0)))
     _, slow = follow(goal_at(shift=(0.002, 0.002, 0.0)), config=config)
     assert "joint speed" in slow.limited
@@ -96,7 +103,7 @@ def test_joint_speed_keeps_the_direction():
 
 
 def test_out_of_reach_holds_and_says_so():
-    config = MotionConfig(workspace_min_m=(-9, -9, -9), workspace_max_m=(9, 9, 9))
+    config = replace(CONFIG, workspace_min_m=(-9, -9, -9), workspace_max_m=(9, 9, 9))
     state, result = follow(goal_at(shift=(2.0, 0, 0)), config=config, steps=400)
     assert state.mode == "hold"
     assert "no IK" in result.limited or "joint limits" in result.limited
@@ -242,7 +249,7 @@ def test_home_is_refused_while_engaged():
 def test_home_is_refused_where_it_would_dip_under_the_floor():
     state = start_motion(CONFIG, (0.0, 3.0, -0.1, 0.0, 1.2, 0.0), 0.05)
     assert start_home(CONFIG, state).mode == "home"
-    table = MotionConfig(workspace_min_m=(-0.6, -0.6, 0.05))
+    table = replace(CONFIG, workspace_min_m=(-0.6, -0.6, 0.05))
     with pytest.raises(SessionError, match="dips under"):
         start_home(table, state)
 

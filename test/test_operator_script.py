@@ -16,14 +16,7 @@ from piper_collect.core.quest import PRIMARY, SECONDARY
 from piper_collect.errors import ConfigError
 
 START_NS = 1_700_000_000_000_000_000
-MOTION = MotionConfig(
-    workspace_min_m=(0.05, -0.45, 0.02),
-    workspace_max_m=(0.60, 0.45, 0.65),
-    max_linear_m_s=0.5,
-    max_angular_rad_s=2.0,
-    max_gripper_m_s=0.2,
-    joint_speed_scale=0.6,
-)
+MOTION = MotionConfig()
 
 
 class FakeRecorder:

@@ -4,6 +4,7 @@ import hashlib
 from datetime import datetime
 from pathlib import Path
 
+from rclpy.callback_groups import ReentrantCallbackGroup
 from rclpy.serialization import deserialize_message
 from rclpy.task import Future
 from std_srvs.srv import Trigger
@@ -51,7 +52,9 @@ class RecorderNode(SessionNode):
         self._topics = RawSubscriptions(self, recorded_topics(self.config), self._receive)
         self._status_publisher = self.create_publisher(RecorderStatus, "recorder/status", LATCHED_QOS)
         self.create_service(StartEpisode, "recorder/start_episode", self._start_episode)
-        self.create_service(Trigger, "recorder/stop_episode", self._stop_episode)
+        # in a group of its own: the call waits for late messages, which the others must go on receiving
+        waits = ReentrantCallbackGroup()
+        self.create_service(Trigger, "recorder/stop_episode", self._stop_episode, callback_group=waits)
         self.create_service(Trigger, "recorder/discard_episode", self._discard_episode)
         self.create_service(Trigger, "recorder/delete_last_episode", self._delete_last_episode)
         self.create_timer(STATUS_S, self._publish_status)

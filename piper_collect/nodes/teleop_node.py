@@ -23,6 +23,8 @@ from piper_collect.nodes.qos import LATEST_QOS, STREAM_QOS
 from piper_collect.nodes.runtime import SessionNode, run_node
 
 ARM_STALE_S = 0.5
+# a clamp that lasts shorter is the step from one headset sample to the next, not worth a line
+LIMITED_TICKS = 40
 ARM_SILENT = "the arm's joint states are silent"
 
 
@@ -59,6 +61,7 @@ class TeleopNode(SessionNode):
         self._arm_seen_ns = 0
         self._tick_ns = 0
         self._told = ""
+        self._limited_ticks = 0
         topics = arm_topics(self.config.arm.preset)
         self.create_subscription(QuestInput, "quest/input", self._take_input, STREAM_QOS)
         self.create_subscription(JointState, topics.joint_states, self._take_joints, LATEST_QOS)
@@ -100,7 +103,9 @@ class TeleopNode(SessionNode):
         self._motion, result = motion_step(self._motion_config, self._motion, goal, dt_s)
         moving = goal.engaged and not self._motion.needs_release
         self._publish(now_ns, result, engaged=moving)
-        self._tell(self._motion.fault or ", ".join(result.limited) or goal.reason)
+        self._limited_ticks = self._limited_ticks + 1 if result.limited else 0
+        limited = ", ".join(result.limited) if self._limited_ticks > LIMITED_TICKS else ""
+        self._tell(self._motion.fault or limited or goal.reason)
 
     def _publish(self, now_ns: int, result: MotionResult, *, engaged: bool) -> None:
         target = TeleopTarget(
