@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +14,7 @@ from piper_collect.config.schema import SessionConfig
 from piper_collect.errors import BagError
 
 _NOT_WHOLE = ("incomplete", "interrupted")
+_MOST_LISTED = 20
 _TELEOP_TARGET = "/teleop/target"
 _PIPER_ROS_STATE = "/joint_states_single"
 PIPER_ROS_CONFIG = "piper_ros_realsense"
@@ -70,7 +72,7 @@ def read_record(bag: BagReader) -> EpisodeRecord:
         session_record = _json_file(bag.path.parent / SESSION_JSON) or None
     return EpisodeRecord(
         session=str(known.get("session") or ""),
-        bag=bag.path.name,
+        bag=path_text(bag.path.name),
         task=str(known.get("task") or ""),
         outcome=outcome,
         incomplete_reasons=_incomplete_reasons(known, outcome, bag),
@@ -113,9 +115,14 @@ def choose_config(bag: BagReader, record: EpisodeRecord) -> tuple[SessionConfig,
         "nothing says which topics feed the dataset",
         where=bag.path,
         expected=f"a recorded configuration, or one topic *{_TELEOP_TARGET} or *{_PIPER_ROS_STATE}",
-        got=f"topics {', '.join(sorted(bag.topics)) or 'none'}",
+        got=f"topics {_listed(sorted(bag.topics))}",
         hint="give --config FILE.yaml",
     )
+
+
+def path_text(path: str | Path) -> str:
+    """A path as text that any file can hold, whatever the locale made of its bytes."""
+    return os.fsencode(path).decode("utf-8", "replace")
 
 
 def _incomplete_reasons(known: Mapping[str, object], outcome: str, bag: BagReader) -> tuple[str, ...]:
@@ -128,6 +135,11 @@ def _incomplete_reasons(known: Mapping[str, object], outcome: str, bag: BagReade
     if not found and str(known.get("complete", "true")).lower() == "false":
         found.append("recorded as incomplete")
     return tuple(found)
+
+
+def _listed(names: list[str]) -> str:
+    more = f" and {len(names) - _MOST_LISTED} more" if len(names) > _MOST_LISTED else ""
+    return (", ".join(names[:_MOST_LISTED]) or "none") + more
 
 
 def _json_file(path: Path) -> dict[str, object]:

@@ -95,12 +95,15 @@ def _print_json(summary: "ExportSummary") -> None:
     import json
     from dataclasses import asdict
 
-    bags = [{**asdict(bag), "bag": str(bag.bag)} for bag in summary.bags]
-    content = {"root": str(summary.root), "bags": bags, "notes": list(summary.notes)}
+    from piper_collect.bag.sidecar import path_text
+
+    bags = [{**asdict(bag), "bag": path_text(bag.bag)} for bag in summary.bags]
+    content = {"root": path_text(summary.root), "bags": bags, "notes": list(summary.notes)}
     print(json.dumps(content, indent=2, allow_nan=False))
 
 
 def _print_tables(summary: "ExportSummary") -> None:
+    from piper_collect.bag.sidecar import path_text
     from piper_collect.report.tables import print_lines, print_table
 
     rows = []
@@ -109,7 +112,7 @@ def _print_tables(summary: "ExportSummary") -> None:
         frames = ", ".join(f"{name} {n}" for name, n in (bag.video_frames or {}).items())
         rows.append(
             (
-                bag.bag.name,
+                path_text(bag.bag.name),
                 bag.status,
                 bag.episode_index,
                 bag.rows or None,
@@ -120,7 +123,7 @@ def _print_tables(summary: "ExportSummary") -> None:
             )
         )
     columns = ("bag", "", "episode", "rows", "gaps", "dropped", "frames", "seconds")
-    print_table(str(summary.root), columns, rows)
+    print_table(path_text(summary.root), columns, rows)
     words = {
         "exported": "exported",
         "held": "in the dataset already",

@@ -15,7 +15,7 @@ def record_for(bag: BagReader, record: EpisodeRecord, config: SessionConfig) -> 
 
     Settings left at their default say nothing about a recording that is not ours: they are None.
     """
-    name = record.session or bag.path.name
+    name = record.session or record.bag
     if record.session_record is not None:
         return {"session": name, **record.session_record}
     arm = config.arm

@@ -1,0 +1,171 @@
+"""The program from outside: exit codes, streams, JSON, locale, and that help imports nothing heavy."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from sample_bags import START, arm_messages, custom, sample_bag, write_bag
+
+from piper_collect.cli import main as cli
+from piper_collect.errors import BagError
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture(scope="module")
+def bag(tmp_path_factory):
+    return sample_bag(tmp_path_factory.mktemp("recording") / "episode_000000")
+
+
+def program(*words, **environment):
+    return subprocess.run(
+        [sys.executable, "-m", "piper_collect", *map(str, words)],
+        capture_output=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
+        cwd=ROOT,
+        timeout=120,
+    )
+
+
+def test_export_then_check(tmp_path, bag, capsys):
+    assert cli.main(["export", str(bag), "-o", str(tmp_path / "ds")]) == 0
+    out, err = capsys.readouterr()
+    assert "episode_000000" in out
+    assert "1 exported" in out
+    assert out.count("stock LeRobot refuses") == 1
+    assert err == ""
+    assert cli.main(["check", str(tmp_path / "ds")]) == 0
+    assert "1 episodes, 30 rows, 0 errors" in capsys.readouterr().out
+
+
+def test_json_is_all_there_is_on_stdout(tmp_path, bag, capsys):
+    assert cli.main(["export", str(bag), "-o", str(tmp_path / "ds"), "--json"]) == 0
+    summary = json.loads(capsys.readouterr().out)
+    assert [(b["status"], b["rows"], b["episode_index"]) for b in summary["bags"]] == [("exported", 30, 0)]
+    assert summary["bags"][0]["video_frames"] == {"cam_front": 29, "cam_wrist": 29}
+    assert cli.main(["check", str(tmp_path / "ds"), "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert (report["ok"], report["findings"]) == (True, [])
+
+
+def test_quiet_says_nothing(tmp_path, bag, capsys):
+    assert cli.main(["export", str(bag), "-o", str(tmp_path / "ds"), "--quiet"]) == 0
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_bag_that_fails_is_one_line_on_stderr_and_exit_1(tmp_path, capsys):
+    bag = write_bag(tmp_path / "b", arm_messages(20), custom())
+    assert cli.main(["export", str(bag), "-o", str(tmp_path / "ds")]) == 1
+    out, err = capsys.readouterr()
+    assert "1 failed" in out
+    assert err.count("\n") == 1
+    assert err.startswith("error: ")
+    assert "no frames on /cam_front/image_raw/compressed" in err
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["export", "nowhere", "-o", "ds"], "error: nowhere: no such path"),
+        (["export", ".", "-o", "ds", "--profile", "pipre"], "did you mean 'piper'?"),
+        (
+            ["export", ".", "-o", "ds", "--config", "piper_ros_realsens"],
+            "did you mean 'piper_ros_realsense'?",
+        ),
+        (["check", "nowhere"], "error: nowhere: is no dataset"),
+    ],
+)
+def test_an_error_is_one_line_and_exit_1(tmp_path, monkeypatch, capsys, words, expected):
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(words) == 1
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert expected in err
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("words", [[], ["exprot"], ["export"], ["export", "x"], ["check", "--no-such"]])
+def test_a_usage_error_is_exit_2(words, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        cli.main(words)
+    assert stopped.value.code == 2
+    assert "usage: piper-collect" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "said"),
+    [(KeyboardInterrupt(), 130, "interrupted"), (BagError("cut", where="b"), 1, "error: b: cut")],
+)
+def test_how_a_verb_ends(monkeypatch, capsys, error, code, said):
+    class Verb:
+        @staticmethod
+        def add_arguments(parser):
+            parser.add_argument("--x")
+
+        @staticmethod
+        def run(args):
+            raise error
+
+    monkeypatch.setitem(sys.modules, "a_verb_for_this_test", Verb)
+    monkeypatch.setitem(cli.VERBS, "fall", ("a_verb_for_this_test", "fall over"))
+    assert cli.main(["fall", "--x", "1"]) == code
+    assert capsys.readouterr().err.strip() == said
+
+
+def test_an_executable_may_be_named_after_its_verb(tmp_path, capsys):
+    assert cli.main_as("/lib/piper_collect/check", [str(tmp_path / "none")]) == 1
+    assert cli.main_as("/bin/piper-collect", ["check", str(tmp_path / "none")]) == 1
+    assert capsys.readouterr().err.count("is no dataset") == 2
+
+
+def test_every_verb_in_the_table_is_there():
+    for verb, (module, about) in cli.VERBS.items():
+        path = ROOT / (module.replace(".", "/") + ".py")
+        assert path.is_file(), verb
+        assert about[:1].islower()
+
+
+@pytest.mark.parametrize("words", [["--help"], ["export", "--help"], ["check", "--help"]])
+def test_help_imports_nothing_heavy(words):
+    code = (
+        "import sys\n"
+        "from piper_collect.cli.main import main\n"
+        "try:\n"
+        f"    main({words!r})\n"
+        "except SystemExit as stop:\n"
+        "    print('CODE', stop.code)\n"
+        "heavy = {'numpy', 'av', 'pyarrow', 'rosbags', 'mcap', 'rich', 'yaml', 'scipy', 'rclpy'}\n"
+        "print('HEAVY', sorted(heavy & set(sys.modules)))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, timeout=60)
+    assert done.stdout.endswith("CODE 0\nHEAVY []\n")
+    assert "usage: piper-collect" in done.stdout
+
+
+@pytest.mark.parametrize("encoding", ["", "ascii"])
+def test_a_poor_locale_breaks_nothing(tmp_path, encoding):
+    bag = sample_bag(tmp_path / "拾う", task="抓取 the cube")
+    environment = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    if encoding:
+        environment["PYTHONIOENCODING"] = encoding
+    done = program("export", bag, "-o", tmp_path / "ds", **environment)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b"1 exported" in done.stdout
+    lines = (tmp_path / "ds/meta/tasks.jsonl").read_bytes().decode("utf-8")
+    assert json.loads(lines)["task"] == "抓取 the cube"
+    again = program("export", bag, "-o", tmp_path / "ds", "--json", **environment)
+    held = json.loads(again.stdout)["bags"][0]
+    assert (held["status"], Path(held["bag"]).name) == ("held", "拾う")
+    failed = program("check", tmp_path / "無", **environment)
+    assert (failed.returncode, failed.stderr.count(b"\n")) == (1, 1)
+
+
+def test_the_recording_start_decides_the_order_in_the_table(tmp_path, capsys):
+    sample_bag(tmp_path / "rec" / "a", start=START + 10**10)
+    sample_bag(tmp_path / "rec" / "b")
+    assert cli.main(["export", str(tmp_path / "rec"), "-o", str(tmp_path / "ds"), "--json"]) == 0
+    bags = json.loads(capsys.readouterr().out)["bags"]
+    assert [Path(b["bag"]).name for b in bags] == ["b", "a"]
