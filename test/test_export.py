@@ -348,3 +348,18 @@ def test_progress_runs_from_zero_to_one_for_each_bag(tmp_path):
     assert fractions == sorted(fractions)
     assert len(fractions) > 50
     assert {step[:3] for step in seen} == {(0, 1, "episode_000000")}
+
+
+def test_ctrl_c_in_the_middle_leaves_the_dataset_as_it_was(tmp_path):
+    run(sample_bag(tmp_path / "a"), tmp_path / "ds")
+    before = tree(tmp_path / "ds")
+
+    def stop(number, bags, name, fraction):
+        if fraction > 0.6:
+            raise KeyboardInterrupt
+
+    second = sample_bag(tmp_path / "b", start=START + 10**10)
+    with pytest.raises(KeyboardInterrupt):
+        run(second, tmp_path / "ds", on_progress=stop)
+    assert tree(tmp_path / "ds") == before
+    assert statuses(run(second, tmp_path / "ds")) == ["exported"]

@@ -75,19 +75,7 @@ def align(
     half_period_ns = round(_NS_PER_S / (2 * fps))
     cameras, camera_counts = inside.trim_cameras(raw, t0_ns, int(tick_ns[-1]) + half_period_ns)
     columns, sample_ns, ages = inside.sample(tick_ns)
-    counts: dict[str, object] = {
-        "slots": slots,
-        "rows": len(tick_ns),
-        "gaps": len(gap_ns),
-        "dropped": int(np.count_nonzero(~whole)),
-        "dropped_by_source": {k: int(np.count_nonzero(~v)) for k, v in fresh.items() if not v.all()},
-        "ticks_before_t0": int(np.searchsorted(action_ns, t0_ns)),
-        "rows_before_t0": int((t0_ns - int(action_ns[0])) * fps / _NS_PER_S),
-        "outside_episode": inside.outside,
-        "messages_dropped": {k: dict(s.dropped) for k, s in inside.streams.items() if s.dropped},
-        "frames": camera_counts,
-        "age_ms": ages,
-    }
+    counts = _row_counts(slots, len(gap_ns), whole, fresh) | inside.counts(t0_ns, action_ns, fps)
     return Episode(
         name=raw.name,
         t0_ns=t0_ns,
@@ -96,7 +84,7 @@ def align(
         sample_ns=sample_ns,
         cameras=cameras,
         task=raw.task,
-        counts=counts,
+        counts={**counts, "frames": camera_counts, "age_ms": ages},
         provenance=raw.provenance,
     )
 
@@ -120,19 +108,7 @@ class _Inside:
         camera_max_age_ns: Mapping[str, int],
         required_cameras: frozenset[str],
     ) -> "_Inside":
-        for name, has, needed in (
-            ("source", raw.streams, policies),
-            ("camera", raw.cameras, camera_max_age_ns),
-            ("camera", camera_max_age_ns, required_cameras),
-        ):
-            for key in needed:
-                if key not in has:
-                    raise AlignmentError(
-                        f"the episode has no {name} of this name", where=raw.name, got=key, valid=has
-                    )
-        for key in policies:
-            if key in camera_max_age_ns:
-                raise AlignmentError("a source and a camera have the same name", where=raw.name, got=key)
+        _check_names(raw, policies, camera_max_age_ns, required_cameras)
         streams, frames, outside = {}, {}, {}
         for key, policy in policies.items():
             stream = raw.streams[key]
@@ -154,6 +130,15 @@ class _Inside:
             required_cameras=required_cameras,
             outside={k: n for k, n in outside.items() if n},
         )
+
+    def counts(self, t0_ns: int, action_ns: StampArray, fps: float) -> dict[str, object]:
+        """What was left out before any row was made."""
+        return {
+            "ticks_before_t0": int(np.searchsorted(action_ns, t0_ns)),
+            "rows_before_t0": int((t0_ns - int(action_ns[0])) * fps / _NS_PER_S),
+            "outside_episode": dict(self.outside),
+            "messages_dropped": {k: dict(s.dropped) for k, s in self.streams.items() if s.dropped},
+        }
 
     def fresh(self, tick_ns: StampArray) -> dict[str, BoolArray]:
         """Whether each needed source and camera has a value at each tick."""
@@ -216,6 +201,27 @@ class _Inside:
         return cut, counts
 
 
+def _check_names(
+    raw: RawEpisode,
+    policies: Mapping[str, AlignPolicy],
+    cameras: Mapping[str, int],
+    required_cameras: frozenset[str],
+) -> None:
+    for name, has, needed in (
+        ("source", raw.streams, policies),
+        ("camera", raw.cameras, cameras),
+        ("camera", cameras, required_cameras),
+    ):
+        for key in needed:
+            if key not in has:
+                raise AlignmentError(
+                    f"the episode has no {name} of this name", where=raw.name, got=key, valid=has
+                )
+    for key in policies:
+        if key in cameras:
+            raise AlignmentError("a source and a camera have the same name", where=raw.name, got=key)
+
+
 def _all_of(flags: list[BoolArray]) -> BoolArray:
     every: BoolArray = np.logical_and.reduce(flags)
     return every
@@ -273,6 +279,16 @@ def _candidate_ticks(
     ticks = action_ns[np.minimum(first, len(action_ns) - 1)]
     has = ticks < ends
     return ticks[has], slots, starts[~has]
+
+
+def _row_counts(slots: int, gaps: int, whole: BoolArray, fresh: Mapping[str, BoolArray]) -> dict[str, object]:
+    return {
+        "slots": slots,
+        "rows": int(np.count_nonzero(whole)),
+        "gaps": gaps,
+        "dropped": int(np.count_nonzero(~whole)),
+        "dropped_by_source": {k: int(np.count_nonzero(~ok)) for k, ok in fresh.items() if not ok.all()},
+    }
 
 
 def _refuse_gaps(

@@ -1,6 +1,6 @@
 """Sampling one stream at many ticks, and which ticks it has a fresh value for."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -123,6 +123,10 @@ def prepare(stream: Stream, policy: AlignPolicy) -> Stream:
         )
     if policy.rotation == "none" or not len(values):
         return stream
+    return replace(stream, values=_unit_poses(values, stamps, where))
+
+
+def _unit_poses(values: FloatArray, stamps: StampArray, where: str) -> FloatArray:
     if values.shape[1] != 7:
         raise AlignmentError(
             "not a pose", where=where, expected="x y z qw qx qy qz", got=f"{values.shape[1]} values"
@@ -137,14 +141,4 @@ def prepare(stream: Stream, policy: AlignPolicy) -> Stream:
             got=f"norm {norm[off[0]]:.6g}",
             hint="is the field a pose, and has it been set?",
         )
-    unit = np.concatenate((values[:, :3], quat_normalize_wxyz(values[:, 3:7])), axis=1)
-    return Stream(
-        key=stream.key,
-        stamp_ns=stamps,
-        receive_ns=stream.receive_ns,
-        values=unit,
-        frame_id=stream.frame_id,
-        stamp_source=stream.stamp_source,
-        topic=stream.topic,
-        dropped=stream.dropped,
-    )
+    return np.concatenate((values[:, :3], quat_normalize_wxyz(values[:, 3:7])), axis=1)

@@ -11,7 +11,7 @@ from piper_collect.bag.episode import first_frames, read_episode
 from piper_collect.bag.find import content_hash, find_bags
 from piper_collect.bag.reader import BagReader, open_bag
 from piper_collect.bag.sidecar import EpisodeRecord, choose_config, read_record
-from piper_collect.config.profile import Profile
+from piper_collect.config.profile import ColumnSpec, Profile
 from piper_collect.config.schema import SessionConfig
 from piper_collect.core.align import align
 from piper_collect.core.types import AlignPolicy, Episode, RawEpisode
@@ -241,34 +241,7 @@ def align_by_profile(raw: RawEpisode, config: SessionConfig, profile: Profile) -
         ConfigError: A column has no source, or its source has another number of elements.
         AlignmentError: As ``align``.
     """
-    policies: dict[str, AlignPolicy] = {}
-    for column in profile.columns:
-        settings = config.sources.get(column.source)
-        if settings is None:
-            raise ConfigError(
-                f"column {column.key} needs a source that is not configured",
-                where="sources",
-                got=column.source,
-                valid=config.sources,
-            )
-        stream = raw.streams.get(column.source)
-        if stream is None:
-            raise BagError(
-                f"no messages on {settings.topic} (needed for column {column.key})", where=raw.name
-            )
-        if stream.values.shape[1] != len(column.names):
-            raise ConfigError(
-                f"source {column.source} does not fill column {column.key}",
-                where=raw.name,
-                expected=f"{len(column.names)} elements ({', '.join(column.names)})",
-                got=stream.values.shape[1],
-            )
-        policies[column.source] = AlignPolicy(
-            sampling=settings.sampling,
-            max_age_ns=round(settings.max_age_ms * _MS),
-            required=settings.required,
-            rotation=column.rotation,
-        )
+    policies = {column.source: _policy(raw, config, column) for column in profile.columns}
     cameras = {name: config.cameras[name] for name in raw.cameras}
     return align(
         raw,
@@ -279,6 +252,32 @@ def align_by_profile(raw: RawEpisode, config: SessionConfig, profile: Profile) -
         camera_max_age_ns={name: round(c.max_age_ms * _MS) for name, c in cameras.items()},
         required_cameras=[name for name, c in cameras.items() if c.required],
         on_gap=profile.on_gap,
+    )
+
+
+def _policy(raw: RawEpisode, config: SessionConfig, column: ColumnSpec) -> AlignPolicy:
+    settings, stream = config.sources.get(column.source), raw.streams.get(column.source)
+    if settings is None:
+        raise ConfigError(
+            f"column {column.key} needs a source that is not configured",
+            where="sources",
+            got=column.source,
+            valid=config.sources,
+        )
+    if stream is None:
+        raise BagError(f"no messages on {settings.topic} (needed for column {column.key})", where=raw.name)
+    if stream.values.shape[1] != len(column.names):
+        raise ConfigError(
+            f"source {column.source} does not fill column {column.key}",
+            where=raw.name,
+            expected=f"{len(column.names)} elements ({', '.join(column.names)})",
+            got=stream.values.shape[1],
+        )
+    return AlignPolicy(
+        sampling=settings.sampling,
+        max_age_ns=round(settings.max_age_ms * _MS),
+        required=settings.required,
+        rotation=column.rotation,
     )
 
 
