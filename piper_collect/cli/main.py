@@ -15,13 +15,19 @@ from piper_collect.errors import PiperCollectError
 PROGRAM = "piper-collect"
 
 VERBS: dict[str, tuple[str, str]] = {
+    "demo": ("piper_collect.cli.demo", "record and export simulated episodes, and show what came out"),
+    "record": ("piper_collect.cli.record", "run a collection session: arm, cameras, operator, recorder"),
     "export": ("piper_collect.cli.export", "make a dataset from bags, or add them to one"),
     "check": ("piper_collect.cli.check", "look for faults in a dataset"),
+    "node": ("piper_collect.cli.node", "run one ROS node of this package"),
 }
 """Verb → (module with ``add_arguments(parser)`` and ``run(args) -> int``, one line of help).
 
 A module may have a ``DESCRIPTION`` and an ``EPILOG`` for its help; what is heavy it imports in ``run``.
 """
+
+ALIASES = {"exporter": "export"}
+"""Other names under which a verb is installed as an executable."""
 
 EXIT_FAILED = 1
 EXIT_INTERRUPTED = 130
@@ -57,8 +63,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def main_as(program: str, argv: Sequence[str]) -> int:
-    """Run the verb that the executable is named after; under another name, the verb in ``argv``."""
-    verb = Path(program).name
+    """Run what the executable is named after: a verb, or a node; otherwise the verb in ``argv``."""
+    name = Path(program).name
+    if name.endswith("_node"):
+        return main(["node", name, *argv])
+    verb = ALIASES.get(name, name)
     return main([verb, *argv] if verb in VERBS else argv)
 
 

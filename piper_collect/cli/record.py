@@ -2,7 +2,6 @@
 
 import argparse
 
-HELP = "run a collection session: arm, cameras, operator, recorder"
 DESCRIPTION = """\
 Starts the nodes of a collection session, each its own process, and records one bag an episode under
 the recording root. Ctrl-C stops it whole: a running episode is saved and marked as interrupted.

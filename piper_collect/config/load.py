@@ -95,5 +95,5 @@ def dump_session(config: SessionConfig) -> str:
 
 def override_session(config: SessionConfig, *, task: str = "", root: str = "") -> SessionConfig:
     """``config`` with the task and the recording root replaced where they are not empty."""
-    changes = {name: value for name, value in (("task", task), ("root", root)) if value}
-    return replace(config, session=replace(config.session, **changes))
+    session = config.session
+    return replace(config, session=replace(session, task=task or session.task, root=root or session.root))

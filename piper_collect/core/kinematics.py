@@ -187,15 +187,18 @@ class PiperKinematics:
     ) -> Joints | None:
         """The solution inside ``limits`` that is nearest (sum of squares) to ``reference_q``.
 
-        Angles that a singularity leaves free stay those of the reference. None if no solution lies
-        inside the limits.
+        Angles that a singularity leaves free stay as near to those of the reference as the limits
+        let them. None if no solution lies inside the limits.
 
         Raises:
             KinematicsError: The pose is not finite or its quaternion is zero.
         """
         best, best_cost = None, math.inf
-        for branch in self._branches(_unit_pose(pose7), reference_q[0], reference_q[3]):
-            inside = _into_limits(branch, reference_q, limits)
+        free_q1 = min(max(reference_q[0], limits[0][0]), limits[0][1])
+        for branch in self._branches(_unit_pose(pose7), free_q1, reference_q[3]):
+            stretched = branch[4] == 0.0  # said exactly by the singular case, and by it alone
+            balanced = _balance_roll(branch, reference_q[3], limits) if stretched else branch
+            inside = _into_limits(balanced, reference_q, limits)
             if inside is None:
                 continue
             cost = sum((a - b) ** 2 for a, b in zip(inside, reference_q, strict=True))
@@ -270,6 +273,21 @@ def _unit_pose(pose7: Sequence[float] | FloatArray) -> Pose7:
     if not (math.isfinite(px + py + pz + norm) and norm > 1e-9):
         raise KinematicsError("not a pose", expected="finite numbers and a quaternion above 0", got=pose7)
     return px, py, pz, w / norm, x / norm, y / norm, z / norm
+
+
+def _balance_roll(branch: Joints, reference_q4: float, limits: Limits) -> Joints:
+    """Of a stretched wrist, where only q4 + q6 counts, the q4 nearest to the reference that fits both."""
+    q1, q2, q3, q4, q5, q6 = branch
+    (low4, high4), (low6, high6) = limits[3], limits[5]
+    nearest: Joints | None = None
+    for total in (q4 + q6, q4 + q6 - _TURN, q4 + q6 + _TURN):
+        low, high = max(low4, total - high6), min(high4, total - low6)
+        if low > high + _LIMIT_SLACK_RAD:
+            continue
+        fitted = min(max(reference_q4, low), high)
+        if nearest is None or abs(fitted - reference_q4) < abs(nearest[3] - reference_q4):
+            nearest = (q1, q2, q3, fitted, q5, total - fitted)
+    return branch if nearest is None else nearest
 
 
 def _into_limits(branch: Joints, reference_q: Sequence[float], limits: Limits) -> Joints | None:

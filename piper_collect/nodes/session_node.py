@@ -55,7 +55,7 @@ class ActionNode(SessionNode):
         if answer.success and request in (Request.START, Request.STOP, Request.DISCARD):
             self._recording = request is Request.START
         log = self.get_logger()
-        (log.info if answer.success else log.error)(answer.message)
+        (log.debug if answer.success else log.error)(answer.message)
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -1,0 +1,27 @@
+"""``piper-collect node``: run one ROS node of this package."""
+
+import argparse
+
+EPILOG = """\
+What follows the name goes to ROS.
+
+examples:
+  piper-collect node recorder_node --ros-args --params-file my_session.yaml
+  piper-collect node camera_sim_node --ros-args -p camera:=cam_front
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the verb's arguments."""
+    from piper_collect.nodes.start import NODES
+
+    about = "; ".join(f"{name}: {text}" for name, text in NODES.items())
+    parser.add_argument("name", metavar="NODE", help=about)
+    parser.add_argument("ros_arguments", nargs=argparse.REMAINDER, metavar="...", help="ROS arguments")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the node until it ends."""
+    from piper_collect.nodes.start import start_node
+
+    return start_node(arguments.name, arguments.ros_arguments)

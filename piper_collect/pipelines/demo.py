@@ -1,0 +1,145 @@
+"""The whole way once, with simulated devices: record, export, check, contact sheet."""
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from piper_collect.bag.find import find_bags
+from piper_collect.config.load import load_session, override_session
+from piper_collect.config.profile import load_profile
+from piper_collect.config.schema import SessionConfig
+from piper_collect.dataset.reader import DatasetReader, open_dataset
+from piper_collect.errors import SessionError
+from piper_collect.pipelines.check import check_dataset
+from piper_collect.pipelines.export import ExportSummary, export
+from piper_collect.pipelines.record import run_session
+from piper_collect.pipelines.strip_check import check_strips
+from piper_collect.report.contact_sheet import SheetRow, write_contact_sheet
+
+CONTACT_SHEET = "contact_sheet.png"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DemoEpisode:
+    """One episode of the dataset, as the demo tells of it."""
+
+    index: int
+    rows: int
+    seconds: float
+    frames: str
+    task: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DemoOutcome:
+    """What the demo made, and what is wrong with it.
+
+    Attributes:
+        bags: Folder with the session's bags.
+        dataset: Dataset root.
+        contact_sheet: Picture of the first frames.
+        episodes: What is in the dataset.
+        checked: What was looked at, in words.
+        faults: What is not as it should be; empty when all is well.
+    """
+
+    bags: Path
+    dataset: Path
+    contact_sheet: Path
+    episodes: tuple[DemoEpisode, ...]
+    checked: str
+    faults: tuple[str, ...]
+
+
+def run_demo(folder: Path, *, say: Callable[[str], None]) -> DemoOutcome:
+    """Run the demo into ``folder``, whose ``bags`` and ``dataset`` may be there from an earlier run.
+
+    Args:
+        folder: Where to write.
+        say: Told in a line what comes next.
+
+    Raises:
+        PiperCollectError: when a step cannot be done at all.
+    """
+    bags, dataset_root = folder / "bags", folder / "dataset"
+    config = override_session(load_session("default"), root=str(bags.absolute()))
+    before = _bags_in(bags)
+    say(f"recording {len(config.sim.outcomes)} episodes of a simulated session ...")
+    _record(config)
+    added = _bags_in(bags) - before
+    say(f"exporting {len(added)} bags ...")
+    summary = export([bags], dataset_root, profile=load_profile("piper"))
+    say("checking the dataset ...")
+    faults = _export_faults(config, summary, len(added))
+    report = check_dataset(dataset_root)
+    faults += [str(finding) for finding in report.findings if finding.level == "error"]
+    strips = check_strips(dataset_root)
+    if not strips.ok:
+        faults.append(f"capture times: {strips}")
+    worst = "none" if strips.worst_ms is None else f"{strips.worst_ms:.2f} ms"
+    dataset = open_dataset(dataset_root)
+    sheet = folder / CONTACT_SHEET
+    write_contact_sheet(sheet, [_sheet_row(dataset, index) for index in dataset.episodes])
+    return DemoOutcome(
+        bags=bags,
+        dataset=dataset_root,
+        contact_sheet=sheet,
+        episodes=tuple(_episode(dataset, index) for index in dataset.episodes),
+        checked=f"{strips.frames} frames read: PTS and the time in the picture differ by {worst} at most",
+        faults=tuple(faults),
+    )
+
+
+def _bags_in(folder: Path) -> set[Path]:
+    return set(find_bags([folder])) if folder.is_dir() and any(folder.iterdir()) else set()
+
+
+def _record(config: SessionConfig) -> None:
+    """Record on a DDS domain of its own, on this computer only: no real arm may hear the demo."""
+    environment = {
+        "ROS_DOMAIN_ID": str(random.randint(1, 101)),
+        "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST",
+    }
+    end = run_session(config, extra_environment=environment)
+    if end.interrupted:
+        raise KeyboardInterrupt
+    if not end.ok:
+        raise SessionError(
+            "the session did not end well",
+            got=f"failed: {dict(end.failed)}, killed: {list(end.killed)}",
+            hint="the lines above say why",
+        )
+
+
+def _export_faults(config: SessionConfig, summary: ExportSummary, added: int) -> list[str]:
+    wanted = sum(outcome == "save" for outcome in config.sim.outcomes)
+    faults = [f"{bag.bag.name}: {bag.status}: {bag.reason}" for bag in summary.bags if bag.reason]
+    if added != wanted:
+        faults.append(f"the operator saved {wanted} episodes, {added} bags were written")
+    if summary.count("exported") != wanted:
+        faults.append(f"{wanted} episodes should be new in the dataset, {summary.count('exported')} are")
+    return faults
+
+
+def _episode(dataset: DatasetReader, index: int) -> DemoEpisode:
+    line = dataset.episodes[index]
+    frames = [f"{k.rpartition('.')[2]} {n}" for k, n in dict(line.get("video_frame_lengths", {})).items()]
+    stamps = dataset.rows(index)["timestamp"].to_pylist()
+    return DemoEpisode(
+        index=index,
+        rows=int(line["length"]),
+        seconds=float(stamps[-1]),
+        frames=", ".join(frames),
+        task=str(line["tasks"][0]),
+    )
+
+
+def _sheet_row(dataset: DatasetReader, index: int) -> SheetRow:
+    pictures = [next(dataset.frames(index, key))[1] for key in dataset.video_keys]
+    episode = _episode(dataset, index)
+    return SheetRow(
+        title=f"episode {index}: {episode.task} ({episode.rows} rows, {episode.seconds:.1f} s)",
+        pictures=pictures,
+        captions=[key.rpartition(".")[2] for key in dataset.video_keys],
+    )
