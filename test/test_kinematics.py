@@ -136,6 +136,14 @@ def test_stretched_wrist_keeps_joint_4_of_the_reference():
     assert_allclose(solution, (0.2, 1.3, -1.1, 0.9, 0.0, -0.6), atol=1e-9)
 
 
+def test_stretched_wrist_shares_the_roll_so_that_both_joints_stay_inside():
+    q = (0.2, 1.3, -1.1, 0.1, 0.0, 2.09)
+    solution = PIPER.inverse_near(PIPER.forward_scalar(q), (0.2, 1.3, -1.1, -0.3, 0.0, 2.09))
+    assert_allclose(solution, (0.2, 1.3, -1.1, 0.09561, 0.0, 2.09439), atol=1e-9)
+    over = PIPER.inverse_near(PIPER.forward_scalar(q), (0.2, 1.3, -1.1, 1.8, 0.0, 0.4))
+    assert_allclose(over, (0.2, 1.3, -1.1, 1.745, 0.0, 0.445), atol=1e-9)
+
+
 def test_wrist_centre_over_the_base_keeps_joint_1_of_the_reference():
     upright = PIPER.inverse((0, 0, 0.514, 1, 0, 0, 0))[0]
     pose = PIPER.forward_scalar(upright)
@@ -158,10 +166,12 @@ def test_out_of_reach_and_out_of_limits():
 
 
 def test_stretched_arm_is_still_in_reach():
-    q = (0.3, 1.5, -2.8323, 0.2, 0.4, 0.1)
-    solution = PIPER.inverse_near(PIPER.forward_scalar(q), q)
-    assert solution is not None
-    assert_allclose(solution, q, atol=1e-6)
+    straight = math.radians(102.78) - math.atan2(-0.25075, -0.02198) - 2 * math.pi
+    for q1 in np.linspace(-2, 2, 40):
+        q = (q1, 1.5 + q1 / 5, straight, 0.2, 0.4, 0.1)
+        solution = PIPER.inverse_near(PIPER.forward_scalar(q), q)
+        assert solution is not None
+        assert_allclose(solution, q, atol=1e-6)
 
 
 def test_limits_beyond_half_a_turn_are_reached():

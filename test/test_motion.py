@@ -130,16 +130,29 @@ def test_goals_that_are_no_pose_hold(goal):
     assert motion_step(CONFIG, state, REST, DT)[0].fault == ""
 
 
-def test_another_posture_is_no_motion():
-    # Joint 2 at its limit: going on needs the arm to turn its shoulder round.
-    state = start_motion(CONFIG, (0.0, 0.02, -1.2, 0.0, 0.6, 0.0), 0.05)
-    for shift in ((-0.3, 0, 0), (0, 0, -0.3), (0, 0, 0.3), (-0.3, 0, 0.3)):
-        before = state
-        for _ in range(200):
-            after, _ = motion_step(CONFIG, before, goal_at(state.pose_cmd, shift=shift), DT)
-            assert max(abs(a - b) for a, b in zip(before.q_cmd, after.q_cmd, strict=True)) <= 3 * DT + 1e-12
-            before = after
-        assert abs(before.q_cmd[0]) < 0.5
+@pytest.mark.parametrize(
+    ("q", "shift", "turn"),
+    [
+        # the base would turn half round
+        ((2.6079, 2.26, -2.41, 1.34, 0.96, 1.12), (1.08e-4, 8.5e-5, 4.2e-5), (0.00609, 0.00142, -0.00586)),
+        # the wrist would flip
+        ((2.17, 1.35, -1.5, 1.735, 1.05, -1.26), (-1.02e-4, 1.49e-4, -8.2e-5), (0.00018, 0.00215, -0.00115)),
+    ],
+)
+def test_another_posture_is_no_motion(q, shift, turn):
+    state = start_motion(CONFIG, q, 0.05)
+    after, result = follow(goal_at(state.pose_cmd, shift=shift, turn=turn, width=0.049), state)
+    assert (result.q_cmd, result.width_m, result.limited) == (q, 0.049, ("posture",))
+    assert "posture" in after.fault
+
+
+def test_a_turning_wrist_does_not_turn_the_flange_faster_than_allowed():
+    state = start_motion(CONFIG, (0.73, 2.03, -1.59, 1.735, -0.06, 2.08), 0.05)
+    goal = goal_at(state.pose_cmd, shift=(2.6e-5, 1.04e-4, 6.3e-5), turn=(0.00346, 0.00315, -0.00649))
+    _, result = follow(goal, state)
+    _, radians = flange_step(state.pose_cmd, result.pose7)
+    assert 0.5 * 2.5 * DT < radians <= 2.5 * DT * 1.001
+    assert "joint speed" in result.limited
 
 
 any_float = st.one_of(
@@ -208,6 +221,14 @@ def test_outside_a_limit_the_joint_only_comes_back(q, joint, upper, beyond, goal
         inner_low, inner_high = CONFIG.limits_rad[joint]
         assert b <= max(a, inner_high)
         assert b >= min(a, inner_low)
+
+
+def test_an_arm_that_sags_outside_its_limits_can_be_lifted():
+    state = start_motion(CONFIG, (0.0, -0.03, 0.02, 0.0, 0.0, 0.0), 0.05)
+    state, _ = follow(goal_at(state.pose_cmd, shift=(0.04, 0, 0.06)), state, steps=100)
+    assert state.mode == "follow"
+    assert state.q_cmd[1] >= CONFIG.limits_rad[1][0]
+    assert state.q_cmd[2] <= CONFIG.limits_rad[2][1]
 
 
 def test_past_the_stretched_wrist_nothing_leaps():
