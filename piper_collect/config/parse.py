@@ -1,6 +1,7 @@
 """Mappings from YAML to frozen dataclasses; an unknown key or a wrong type is one clear error."""
 
 import dataclasses
+import math
 import types
 from collections.abc import Mapping
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -10,6 +11,8 @@ from piper_collect.errors import ConfigError
 T = TypeVar("T")
 
 NAMES_KEY = "names"
+NOTHING = [""]
+"""How a file says "none": ROS parameter files cannot hold an empty list."""
 
 
 def parse(cls: type[T], mapping: object, where: str) -> T:
@@ -63,6 +66,8 @@ def _convert(hint: Any, value: object, where: str) -> Any:
 
 def _convert_scalar(hint: Any, value: object, where: str) -> Any:
     if hint is float and isinstance(value, int | float) and not isinstance(value, bool):
+        if not math.isfinite(value):
+            raise ConfigError("not a usable number", where=where, expected="a finite number", got=value)
         return float(value)
     if hint is int and isinstance(value, int) and not isinstance(value, bool):
         return value
@@ -75,6 +80,8 @@ def _convert_tuple(hint: Any, value: object, where: str) -> tuple[Any, ...]:
     if not isinstance(value, list | tuple):
         raise ConfigError("wrong type", where=where, expected="a list", got=f"{value!r}")
     args = get_args(hint)
+    if list(value) == NOTHING and args[-1] is Ellipsis:
+        return ()
     if len(args) == 2 and args[1] is Ellipsis:
         return tuple(_convert(args[0], v, f"{where}[{i}]") for i, v in enumerate(value))
     if len(args) != len(value):
@@ -90,6 +97,8 @@ def _convert_named_map(member: type[T], value: object, where: str) -> dict[str, 
         raise ConfigError(
             "a list of the members' names is needed", where=f"{where}.{NAMES_KEY}", got=repr(names)
         )
+    if list(names) == NOTHING:
+        return {}
     if len(set(names)) != len(names):
         raise ConfigError("a name is given twice", where=f"{where}.{NAMES_KEY}", got=list(names))
     for key in value:
@@ -109,13 +118,14 @@ def _words(hint: Any) -> str:
 def plain(value: object) -> Any:
     """The inverse of ``parse``: dataclasses to YAML values, named maps with their ``names`` list.
 
-    Empty lists and ``None`` are left out: ROS parameter files cannot hold them.
+    ``None`` is left out and an empty list is written as ``NOTHING``, since ROS parameter files can hold
+    neither.
     """
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         items = {f.name: plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
-        return {k: v for k, v in items.items() if v is not None and v != [] and v != {}}
+        return {k: v for k, v in items.items() if v is not None}
     if isinstance(value, dict):
-        return {NAMES_KEY: list(value), **{k: plain(v) for k, v in value.items()}} if value else {}
+        return {NAMES_KEY: list(value) or list(NOTHING), **{k: plain(v) for k, v in value.items()}}
     if isinstance(value, tuple):
-        return [plain(v) for v in value]
+        return [plain(v) for v in value] or list(NOTHING)
     return value
