@@ -11,13 +11,32 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from dataset_cases import add, episode, open_writer, tree
+from dataset_cases import SIZE, add, episode, open_writer, tree
 
+from piper_collect.core.types import Episode
 from piper_collect.dataset.writer import DatasetWriter, SavedEpisode
 from piper_collect.errors import DatasetError
 
 STEPS = ("replace", "fsync", "mkdir", "unlink", "rmdir")
+ONE_CAMERA = {"cam_front": SIZE}
 REPOSITORY = Path(__file__).parents[1]
+
+
+def no_sync(descriptor: int) -> None:
+    """Instead of os.fsync: it is slow, and no test here cuts the power."""
+
+
+@pytest.fixture(autouse=True)
+def _fast(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "fsync", no_sync)
+
+
+def begin(root: Path) -> DatasetWriter:
+    return open_writer(root, cameras=ONE_CAMERA)
+
+
+def small(name: str, task: str, start: float) -> Episode:
+    return episode(name, task=task, start=start, cameras=tuple(ONE_CAMERA), frames_ms=(0, 40))
 
 
 @contextmanager
@@ -25,14 +44,13 @@ def failing(at: int, fail: Callable[[], None], *, for_good: bool = False) -> Ite
     """Make the ``at``-th of the file operations in STEPS (and all later ones) call ``fail`` instead."""
     calls = [0]
     real = {name: getattr(os, name) for name in STEPS}
-    act = {**real, "fsync": lambda descriptor: None}  # nothing here survives a power cut; it is slow
 
     def counted(name: str) -> Callable[..., Any]:
         def call(*args: Any, **kwargs: Any) -> Any:
             calls[0] += 1
             if calls[0] == at or (for_good and calls[0] > at):
                 fail()
-            return act[name](*args, **kwargs)
+            return real[name](*args, **kwargs)
 
         return call
 
@@ -51,13 +69,13 @@ def disk_error() -> None:
 
 def second(writer: DatasetWriter) -> SavedEpisode:
     """The save under test: a new task, a new session."""
-    return add(writer, episode("later/episode_000000", task="place the cube", start=9.0), "b1", "later")
+    return add(writer, small("later/episode_000000", "place the cube", 9.0), "b1", "later")
 
 
 def prepare(root: Path, existing: bool) -> None:
     first = root.parent / "first"
     if existing and not first.exists():
-        add(open_writer(first), episode())
+        add(begin(first), small("pick/episode_000000", "pick the cube", 0.0))
     if existing:
         shutil.copytree(first, root)
 
@@ -67,7 +85,7 @@ def states(folder: Path, existing: bool) -> tuple[dict[str, Any], dict[str, Any]
     root = folder / "reference"
     prepare(root, existing)
     old = tree(root)
-    writer = open_writer(root)
+    writer = begin(root)
     with failing(0, disk_error) as calls:
         second(writer)
     return old, tree(root), calls[0]
@@ -81,7 +99,7 @@ def test_one_error_at_every_step(tmp_path: Path, existing: bool) -> None:
     for at in range(1, steps + 1):
         root = tmp_path / f"at{at}"
         prepare(root, existing)
-        writer = open_writer(root)
+        writer = begin(root)
         try:
             with failing(at, disk_error):
                 second(writer)
@@ -104,10 +122,10 @@ def test_a_disk_that_fails_for_good(tmp_path: Path, existing: bool) -> None:
     for at in range(1, steps + 1):
         root = tmp_path / f"at{at}"
         prepare(root, existing)
-        writer = open_writer(root)
+        writer = begin(root)
         with failing(at, disk_error, for_good=True), suppress(OSError, DatasetError):
             second(writer)
-        again = open_writer(root)
+        again = begin(root)
         assert tree(root) in (old, new), at
         outcomes.add("old" if tree(root) == old else "new")
         if tree(root) == old:
@@ -115,6 +133,31 @@ def test_a_disk_that_fails_for_good(tmp_path: Path, existing: bool) -> None:
         assert tree(root) == new, at
         shutil.rmtree(root)
     assert outcomes == {"old", "new"}
+
+
+def test_a_repair_that_is_interrupted_too(tmp_path: Path) -> None:
+    old, new, steps = states(tmp_path, True)
+    repairs = 0
+    for at in range(1, steps + 1, 2):
+        dirty = tmp_path / f"dirty{at}"
+        prepare(dirty, True)
+        writer = begin(dirty)
+        with failing(at, disk_error, for_good=True), suppress(OSError, DatasetError):
+            second(writer)
+        with failing(0, disk_error) as calls:
+            begin(Path(shutil.copytree(dirty, tmp_path / "counted")))
+        whole = tree(tmp_path / "counted")
+        shutil.rmtree(tmp_path / "counted")
+        for stop in range(1, calls[0] + 1):
+            root = Path(shutil.copytree(dirty, tmp_path / "twice"))
+            with failing(stop, disk_error, for_good=True), suppress(OSError, DatasetError):
+                begin(root)
+            begin(root)
+            assert tree(root) == whole, (at, stop)
+            shutil.rmtree(root)
+            repairs += 1
+        assert whole in (old, new)
+    assert repairs > 20
 
 
 def test_an_interrupt_after_the_commit_completes_the_save(tmp_path: Path) -> None:
@@ -126,11 +169,11 @@ def test_an_interrupt_after_the_commit_completes_the_save(tmp_path: Path) -> Non
     for at in range(1, steps + 1):
         root = tmp_path / f"at{at}"
         prepare(root, True)
-        writer = open_writer(root)
+        writer = begin(root)
         with failing(at, interrupt), pytest.raises(KeyboardInterrupt):
             second(writer)
         assert tree(root) in (old, new), at
-        assert writer.episodes == open_writer(root).episodes == (1 if tree(root) == old else 2)
+        assert writer.episodes == begin(root).episodes == (1 if tree(root) == old else 2)
         ends.append(writer.episodes)
         shutil.rmtree(root)
     assert ends == sorted(ends)
@@ -163,12 +206,12 @@ def kill_at_every_step(folder: Path, existing: bool) -> list[str]:
         child = os.fork()
         if child == 0:
             with failing(at, lambda: os._exit(9)):
-                second(open_writer(root))
+                second(begin(root))
             os._exit(0)
         if os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) != 9:
             raise SystemExit(f"step {at} was not reached")
         dirty = tree(root) not in (old, new)
-        writer = open_writer(root)
+        writer = begin(root)
         found = tree(root)
         if found not in (old, new):
             raise SystemExit(f"step {at} left a third state: {sorted(found)}")
@@ -184,4 +227,5 @@ def kill_at_every_step(folder: Path, existing: bool) -> list[str]:
 
 
 if __name__ == "__main__":
+    os.fsync = no_sync
     print(json.dumps(kill_at_every_step(Path(sys.argv[1]), sys.argv[2] == "existing")))

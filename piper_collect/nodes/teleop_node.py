@@ -98,7 +98,7 @@ class TeleopNode(SessionNode):
             self._motion.pose_cmd,
             self._motion.width_cmd,
         )
-        if (now_ns - self._arm_seen_ns) / 1e9 > ARM_STALE_S and self._motion.fault != ARM_SILENT:
+        if (now_ns - self._arm_seen_ns) / 1e9 > ARM_STALE_S:
             self._motion = stop_motion(self._motion, ARM_SILENT)
         self._motion, result = motion_step(self._motion_config, self._motion, goal, dt_s)
         moving = goal.engaged and not self._motion.needs_release
