@@ -137,8 +137,8 @@ def test_a_disk_that_fails_for_good(tmp_path: Path, existing: bool) -> None:
 
 def test_a_repair_that_is_interrupted_too(tmp_path: Path) -> None:
     old, new, steps = states(tmp_path, True)
-    repairs = 0
-    for at in range(1, steps + 1, 2):
+    repairs, seen = 0, set()
+    for at in range(1, steps + 1, 6):
         dirty = tmp_path / f"dirty{at}"
         prepare(dirty, True)
         writer = begin(dirty)
@@ -157,7 +157,9 @@ def test_a_repair_that_is_interrupted_too(tmp_path: Path) -> None:
             shutil.rmtree(root)
             repairs += 1
         assert whole in (old, new)
+        seen.add("old" if whole == old else "new")
     assert repairs > 20
+    assert seen == {"old", "new"}
 
 
 def test_an_interrupt_after_the_commit_completes_the_save(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ pose of b in a, so ``pose_compose(T_a_b, T_b_c)`` is ``T_a_c``. Quaternions are 
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.spatial.transform import Rotation
 
 from piper_collect.core.types import FloatArray
 from piper_collect.errors import KinematicsError
@@ -80,9 +81,7 @@ def quat_rotate(quat: ArrayLike, vector: ArrayLike) -> FloatArray:
 def quat_from_rotvec(rotvec: ArrayLike) -> FloatArray:
     """Quaternion [..., 4] wxyz of a rotation vector [..., 3] (axis times angle in rad)."""
     rotvec = _array(rotvec, 3, "rotation vector")
-    angle = np.sqrt(np.sum(rotvec * rotvec, axis=-1, keepdims=True))
-    # sinc(x) is sin(pi x) / (pi x), so this is sin(angle/2) / angle without a division by zero.
-    return np.concatenate((np.cos(angle / 2), rotvec * np.sinc(angle / (2 * np.pi)) / 2), axis=-1)
+    return _quats_of(Rotation.from_rotvec(rotvec.reshape(-1, 3)), rotvec.shape[:-1])
 
 
 def yaw_quat(yaw_rad: ArrayLike) -> FloatArray:
@@ -105,9 +104,6 @@ def xyzw_from_wxyz(quat_wxyz: ArrayLike) -> FloatArray:
 def quat_from_matrix(matrix: ArrayLike) -> FloatArray:
     """Unit quaternions [..., 4] wxyz with w >= 0 of rotation matrices [..., 3, 3].
 
-    The sixteen products 4*q_i*q_j are sums of matrix elements; the row of the largest q_i is scaled to
-    unit norm, which keeps full precision at every angle.
-
     Raises:
         KinematicsError: A matrix is not a rotation.
     """
@@ -115,42 +111,27 @@ def quat_from_matrix(matrix: ArrayLike) -> FloatArray:
     if m.ndim < 2 or m.shape[-2] != 3:
         raise KinematicsError("rotation matrix has the wrong shape", expected="[..., 3, 3]", got=m.shape)
     gram = np.swapaxes(m, -1, -2) @ m
-    proper = np.sum(np.cross(m[..., 0], m[..., 1]) * m[..., 2], axis=-1) > 0
+    proper = np.linalg.det(m) > 0
     if not (np.all(np.abs(gram - np.eye(3)) < _ROTATION_TOLERANCE) and np.all(proper)):
         raise KinematicsError("a matrix is not a rotation", expected="orthonormal columns, determinant +1")
-    m00, m11, m22 = m[..., 0, 0], m[..., 1, 1], m[..., 2, 2]
-    wx, wy, wz = m[..., 2, 1] - m[..., 1, 2], m[..., 0, 2] - m[..., 2, 0], m[..., 1, 0] - m[..., 0, 1]
-    xy, xz, yz = m[..., 1, 0] + m[..., 0, 1], m[..., 0, 2] + m[..., 2, 0], m[..., 2, 1] + m[..., 1, 2]
-    rows = np.stack(
-        [
-            np.stack((1 + m00 + m11 + m22, wx, wy, wz), axis=-1),
-            np.stack((wx, 1 + m00 - m11 - m22, xy, xz), axis=-1),
-            np.stack((wy, xy, 1 - m00 + m11 - m22, yz), axis=-1),
-            np.stack((wz, xz, yz, 1 - m00 - m11 + m22), axis=-1),
-        ],
-        axis=-2,
-    )
-    best = np.argmax(np.diagonal(rows, axis1=-2, axis2=-1), axis=-1)
-    quat = quat_normalize_wxyz(np.take_along_axis(rows, best[..., None, None], axis=-2)[..., 0, :])
+    quat = _quats_of(Rotation.from_matrix(m.reshape(-1, 3, 3)), m.shape[:-2])
     return np.where(quat[..., :1] < 0, -quat, quat)
 
 
 def matrix_from_quat(quat: ArrayLike) -> FloatArray:
-    """Rotation matrices [..., 3, 3] of unit quaternions [..., 4] wxyz."""
-    quat = _array(quat, 4, "quaternion")
-    w, x, y, z = quat[..., 0], quat[..., 1], quat[..., 2], quat[..., 3]
-    elements = (
-        1 - 2 * (y * y + z * z),
-        2 * (x * y - w * z),
-        2 * (x * z + w * y),
-        2 * (x * y + w * z),
-        1 - 2 * (x * x + z * z),
-        2 * (y * z - w * x),
-        2 * (x * z - w * y),
-        2 * (y * z + w * x),
-        1 - 2 * (x * x + y * y),
-    )
-    return np.stack(elements, axis=-1).reshape(*quat.shape[:-1], 3, 3)
+    """Rotation matrices [..., 3, 3] of quaternions [..., 4] wxyz, which are scaled to unit norm.
+
+    Raises:
+        KinematicsError: A quaternion is zero or not finite.
+    """
+    quat = quat_normalize_wxyz(quat)
+    rotations = Rotation.from_quat(xyzw_from_wxyz(quat).reshape(-1, 4))
+    matrices: FloatArray = rotations.as_matrix().reshape(*quat.shape[:-1], 3, 3)
+    return matrices
+
+
+def _quats_of(rotations: Rotation, leading: tuple[int, ...]) -> FloatArray:
+    return wxyz_from_xyzw(rotations.as_quat().reshape(*leading, 4))
 
 
 def pose_compose(a: ArrayLike, b: ArrayLike) -> FloatArray:

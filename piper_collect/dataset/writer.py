@@ -137,15 +137,7 @@ class DatasetWriter:
             frames=0,
             tasks=0,
         )
-        state, notes = DatasetState(), []
-        if root.exists():
-            with locked(root):
-                note = recover(root)
-                notes += [note] if note else []
-                if (root / META / INFO).exists():
-                    state = load_state(root, expected)
-                elif root.exists():
-                    check_empty(root)
+        state, notes = _recovered_state(root, expected)
         return cls(
             root,
             profile,
@@ -153,7 +145,7 @@ class DatasetWriter:
             robot_type=robot_type,
             cameras=cameras,
             state=state,
-            notes=tuple(notes),
+            notes=notes,
         )
 
     @property
@@ -343,6 +335,21 @@ class DatasetWriter:
     def _adopt(self, state: DatasetState) -> None:
         self._state = state
         self._seen = fingerprint(self.root)
+
+
+def _recovered_state(root: Path, expected_info: Mapping[str, Any]) -> tuple[DatasetState, tuple[str, ...]]:
+    """What ``root`` holds once an interrupted save is repaired, and a note of the repair."""
+    if not root.exists():
+        return DatasetState(), ()
+    with locked(root):
+        note = recover(root)
+        if (root / META / INFO).exists():
+            state = load_state(root, expected_info)
+        else:
+            state = DatasetState()
+            if root.exists():
+                check_empty(root)
+    return state, (note,) if note else ()
 
 
 def _features(profile: Profile, cameras: Mapping[str, tuple[int, int]]) -> tuple[Any, ...]:
