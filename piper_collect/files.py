@@ -5,27 +5,32 @@ from pathlib import Path
 
 
 def write_atomic(path: Path, content: str | bytes) -> None:
-    """Replace ``path`` by ``content`` (text as UTF-8) and put both file and folder on disk.
+    """Replace ``path`` by ``content`` (text as UTF-8), and put both file and name on the disk.
 
     Raises:
         OSError: as the system reports it; the old file is then untouched.
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        with open(temporary, "wb") as file:
-            file.write(content.encode("utf-8") if isinstance(content, str) else content)
-            file.flush()
-            os.fsync(file.fileno())
+        write_synced(temporary, content.encode("utf-8") if isinstance(content, str) else content)
         temporary.replace(path)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
-    fsync_folder(path.parent)
+    sync(path.parent)
 
 
-def fsync_folder(folder: Path) -> None:
-    """Put the entries of ``folder`` (names made, renamed, removed) on disk."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+def write_synced(path: Path, content: bytes) -> None:
+    """Write a new file and flush it to the disk."""
+    with path.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def sync(path: Path) -> None:
+    """Flush a finished file, or the entries of a folder (names made, renamed, removed), to the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from dataset_cases import add, episode, open_writer
 
-from piper_collect.dataset.files import json_bytes, read_jsonl
+from piper_collect.dataset.json_files import json_bytes, read_jsonl
 from piper_collect.dataset.reader import open_dataset
 from piper_collect.errors import DatasetError
 

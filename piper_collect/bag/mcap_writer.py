@@ -11,10 +11,11 @@ from typing import BinaryIO
 from mcap.writer import CompressionType, Writer
 
 from piper_collect import __version__
-from piper_collect.bag.metadata import BagMetadata, metadata_text, sync_folder, write_metadata
+from piper_collect.bag.metadata import BagMetadata, metadata_text, write_metadata
 from piper_collect.bag.qos import qos_text
 from piper_collect.bag.storage import BagSummary, TopicInfo
 from piper_collect.errors import BagError
+from piper_collect.files import sync
 
 FLUSH_PERIOD_S = 0.5
 _CHUNK_BYTES = 1024 * 1024
@@ -144,7 +145,7 @@ class McapBagWriter:
             os.fsync(file.fileno())
             file.close()
             write_metadata(uri, metadata)
-            sync_folder(uri.parent)
+            sync(uri.parent)
         storage_path = uri / metadata.files[0]
         summary = BagSummary(
             uri=uri,

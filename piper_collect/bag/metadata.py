@@ -1,6 +1,5 @@
 """``metadata.yaml`` of a rosbag2 folder: version 9 written, versions 1 to 9 read leniently."""
 
-import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,6 +9,7 @@ import yaml
 from piper_collect.bag.qos import TextLoader, parse_qos, qos_maps
 from piper_collect.bag.storage import TopicInfo
 from piper_collect.errors import BagError
+from piper_collect.files import write_atomic
 
 METADATA_FILE = "metadata.yaml"
 NO_START_NS = 2**63 - 1
@@ -106,22 +106,7 @@ def write_metadata(folder: Path, metadata: BagMetadata) -> None:
     Raises:
         OSError: The folder cannot be written.
     """
-    partial = folder / (METADATA_FILE + ".tmp")
-    with partial.open("w", encoding="utf-8") as out:
-        out.write(metadata_text(metadata))
-        out.flush()
-        os.fsync(out.fileno())
-    partial.replace(folder / METADATA_FILE)
-    sync_folder(folder)
-
-
-def sync_folder(folder: Path) -> None:
-    """Make the names in a folder durable."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    write_atomic(folder / METADATA_FILE, metadata_text(metadata))
 
 
 def read_metadata(path: Path) -> BagMetadata:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from piper_collect.core.naming import episode_name
 from piper_collect.errors import SessionError
-from piper_collect.files import fsync_folder, write_atomic
+from piper_collect.files import sync, write_atomic
 
 RECORDING = ".recording"
 SESSION_YAML = "session.yaml"
@@ -72,9 +72,9 @@ class SessionFolder:
             raise SessionError("an episode of that number is there already", where=target)
         try:
             write_atomic(source / EPISODE_JSON, json_text(episode))
-            fsync_folder(source)
+            sync(source)
             source.rename(target)
-            fsync_folder(self.path)
+            sync(self.path)
         except OSError as err:
             what = f"the episode cannot be moved into place: {err.strerror}"
             raise SessionError(what, where=source) from err
@@ -95,7 +95,7 @@ class SessionFolder:
             raise SessionError("this session has no saved episode to delete", where=self.path)
         going = self.path / RECORDING / f"deleted_{saved[-1]:06d}"
         (self.path / episode_name(saved[-1])).rename(going)
-        fsync_folder(self.path)
+        sync(self.path)
         shutil.rmtree(going)
         return saved[-1]
 

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from piper_collect.core.stats import ColumnStats, column_stats
 from piper_collect.core.types import FloatArray, StampArray
-from piper_collect.dataset.files import sync
 from piper_collect.errors import DatasetError
+from piper_collect.files import sync
 
 TIMESTAMP = "timestamp"
 BOOKKEEPING: dict[str, str] = {

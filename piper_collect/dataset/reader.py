@@ -12,7 +12,7 @@ from av.error import FFmpegError
 from numpy.typing import NDArray
 
 from piper_collect.core.types import FloatArray
-from piper_collect.dataset.files import read_json, read_jsonl
+from piper_collect.dataset.json_files import read_json, read_jsonl
 from piper_collect.dataset.layout import (
     DATA_PATH,
     EPISODES,

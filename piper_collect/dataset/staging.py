@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from piper_collect.dataset.files import json_bytes, read_json, sync, write_synced
+from piper_collect.dataset.json_files import json_bytes, read_json
 from piper_collect.dataset.layout import (
     EPISODES,
     INFO,
@@ -26,6 +26,7 @@ from piper_collect.dataset.layout import (
     TASKS,
 )
 from piper_collect.errors import DatasetError
+from piper_collect.files import sync, write_synced
 
 # The commit first, the header last.
 COMMIT_ORDER = (EPISODES, TASKS, SOURCES, SESSIONS, LATEST_SESSION, MODALITY, STATS, INFO)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from piper_collect.dataset.files import read_json, read_jsonl
+from piper_collect.dataset.json_files import read_json, read_jsonl
 from piper_collect.dataset.layout import (
     DATA_PATH,
     EPISODES,

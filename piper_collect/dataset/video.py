@@ -12,8 +12,8 @@ from av.video.reformatter import ColorRange, Colorspace, Interpolation
 
 from piper_collect.config.profile import VideoSpec
 from piper_collect.core.types import CameraFrame
-from piper_collect.dataset.files import sync
 from piper_collect.errors import DatasetError, ImageError
+from piper_collect.files import sync
 from piper_collect.imaging.frames import color_range_of, to_video_frame
 
 _SMPTE170M = 6  # ITU-T H.273 matrix of BT.601, the one JPEG uses

@@ -9,8 +9,8 @@ from piper_collect.config.profile import Profile
 from piper_collect.core.types import Episode, FloatArray
 from piper_collect.dataset import metadata
 from piper_collect.dataset.encode import EncodedVideo, encode_cameras
-from piper_collect.dataset.files import json_bytes, jsonl_bytes
 from piper_collect.dataset.guard import check_empty, fingerprint, locked, new_or_locked
+from piper_collect.dataset.json_files import json_bytes, jsonl_bytes
 from piper_collect.dataset.layout import (
     EPISODES,
     INFO,

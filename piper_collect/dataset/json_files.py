@@ -1,7 +1,6 @@
-"""Strict JSON, one object a line where wanted, and files that are on the disk when they are named."""
+"""Strict JSON, one object a line where wanted."""
 
 import json
-import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -73,20 +72,3 @@ def _parse_object(text: str, where: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise DatasetError("is not a JSON object", where=where, got=type(value).__name__)
     return value
-
-
-def write_synced(path: Path, content: bytes) -> None:
-    """Write a new file and flush it to the disk."""
-    with path.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def sync(path: Path) -> None:
-    """Flush a finished file, or the entries of a folder, to the disk."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
