@@ -199,6 +199,8 @@ class RecorderNode(SessionNode):
 
     def _finish(self, outcome: str) -> None:
         reasons = incomplete_reasons(list(self._monitors()), self._settings.max_lost)
+        if outcome == INTERRUPTED:
+            reasons.insert(0, "the recorder was told to end while the episode was running")
         counts = {
             m.name: {
                 "type": m.type,
