@@ -9,7 +9,8 @@ import numpy as np
 from PIL import Image as PilImage
 from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
-from piper_collect.bag.storage import TopicInfo, make_writer
+from piper_collect.bag.backends import make_writer
+from piper_collect.bag.storage import TopicInfo
 
 MS = 1_000_000
 START = 1_700_000_000_000_000_000

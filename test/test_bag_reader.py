@@ -11,8 +11,8 @@ import zstandard
 from mcap.writer import CompressionType, Writer
 from test_bag_writer import STRING, string_cdr, topic, tree, write_strings
 
+from piper_collect.bag.backends import make_writer
 from piper_collect.bag.reader import open_bag
-from piper_collect.bag.storage import make_writer
 from piper_collect.errors import BagError
 
 ROWS = [(("/a", "/b")[n % 2], 1000 + n, f"text {n}") for n in range(40)]

@@ -16,9 +16,10 @@ from rosbags.highlevel import AnyReader
 from rosbags.rosbag2 import Reader
 
 from piper_collect import __version__
+from piper_collect.bag.backends import make_writer
 from piper_collect.bag.definitions import Definitions
 from piper_collect.bag.reader import open_bag
-from piper_collect.bag.storage import QosProfile, TopicInfo, make_writer
+from piper_collect.bag.storage import QosProfile, TopicInfo
 from piper_collect.errors import BagError, ConfigError
 
 STRING = "std_msgs/msg/String"
@@ -231,7 +232,8 @@ def test_what_is_flushed_can_be_read_before_close(tmp_path):
 KILLED = """
 import sys, time
 from pathlib import Path
-from piper_collect.bag.storage import TopicInfo, make_writer
+from piper_collect.bag.backends import make_writer
+from piper_collect.bag.storage import TopicInfo
 writer = make_writer("mcap")
 writer.open(Path(sys.argv[1]), {"episode": "3"})
 writer.create_topic(TopicInfo(name="/a", type="std_msgs/msg/String", message_definition="string data\\n"))

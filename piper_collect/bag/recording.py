@@ -7,8 +7,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from piper_collect import __version__
+from piper_collect.bag.backends import make_writer
 from piper_collect.bag.session_folder import SessionFolder
-from piper_collect.bag.storage import BagSummary, TopicInfo, make_writer
+from piper_collect.bag.storage import BagSummary, TopicInfo
 from piper_collect.errors import PiperCollectError
 
 Outcome = str

@@ -6,12 +6,8 @@ from pathlib import Path
 from typing import Protocol
 
 from piper_collect.bag.qos import QosProfile
-from piper_collect.errors import ConfigError
 
 __all__ = ["STORAGE_IDS", "BagSummary", "BagWriter", "QosProfile", "TopicInfo", "make_writer"]
-
-STORAGE_IDS = ("mcap",)
-"""Storages that ``make_writer`` knows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,19 +129,3 @@ class BagWriter(Protocol):
             BagError: The folder cannot be removed.
         """
         ...
-
-
-def make_writer(storage_id: str) -> BagWriter:
-    """A new writer for a storage.
-
-    Args:
-        storage_id: One of ``STORAGE_IDS``.
-
-    Raises:
-        ConfigError: There is no such storage.
-    """
-    if storage_id == "mcap":
-        from piper_collect.bag.mcap_writer import McapBagWriter
-
-        return McapBagWriter()
-    raise ConfigError("no such bag storage", where="storage", got=storage_id, valid=STORAGE_IDS)

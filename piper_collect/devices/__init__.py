@@ -1,1 +1,0 @@
-"""Vendor I/O behind small protocols; no rclpy."""
