@@ -7,7 +7,7 @@ from typing import Protocol
 
 from piper_collect.bag.qos import QosProfile
 
-__all__ = ["STORAGE_IDS", "BagSummary", "BagWriter", "QosProfile", "TopicInfo", "make_writer"]
+__all__ = ["BagSummary", "BagWriter", "QosProfile", "TopicInfo"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
