@@ -31,17 +31,26 @@ class SessionFolder:
     def __init__(self, root: Path, name: str) -> None:
         self.name = name
         self.path = root / name
+        self._made = False
 
     def prepare(self, session_yaml: str, record: Mapping[str, object]) -> None:
         """Make the folder with the resolved configuration and the provenance record in it.
 
         Raises:
-            SessionError: when it cannot be written.
+            SessionError: when it cannot be written, or was there before the first call.
         """
         try:
-            (self.path / RECORDING).mkdir(parents=True, exist_ok=True)
+            self.path.mkdir(parents=True, exist_ok=self._made)
+            self._made = True
+            (self.path / RECORDING).mkdir(exist_ok=True)
             write_atomic(self.path / SESSION_YAML, session_yaml)
             write_atomic(self.path / SESSION_JSON, json_text(record))
+        except FileExistsError as err:
+            raise SessionError(
+                "there is a session of that name already",
+                where=self.path,
+                hint="start this recorder again, or give it a task or a root of its own",
+            ) from err
         except OSError as err:
             raise SessionError(
                 f"the session folder cannot be written: {err.strerror}",
@@ -88,19 +97,24 @@ class SessionFolder:
         """Remove the newest saved episode and return its number.
 
         Raises:
-            SessionError: when there is none.
+            SessionError: when there is none, or it cannot be removed.
         """
         saved = self.episodes()
         if not saved:
             raise SessionError("this session has no saved episode to delete", where=self.path)
         going = self.path / RECORDING / f"deleted_{saved[-1]:06d}"
-        (self.path / episode_name(saved[-1])).rename(going)
-        sync(self.path)
-        shutil.rmtree(going)
+        try:
+            (self.path / episode_name(saved[-1])).rename(going)
+            sync(self.path)
+            shutil.rmtree(going)
+        except OSError as err:
+            raise SessionError(f"the episode cannot be removed: {err.strerror}", where=err.filename) from err
         return saved[-1]
 
     def close(self) -> None:
         """Remove what an empty session would leave behind; a session with episodes stays."""
+        if not self._made:
+            return
         recording = self.path / RECORDING
         if recording.is_dir() and not any(recording.iterdir()):
             recording.rmdir()

@@ -46,16 +46,16 @@ def position_and_xyzw(pose: Pose) -> tuple[tuple[float, float, float], tuple[flo
     return (p.x, p.y, p.z), (q.x, q.y, q.z, q.w)
 
 
-def topic_status_msg(monitor: TopicMonitor, now_ns: int, fresh_ns: int) -> TopicStatus:
-    """What the recorder's status says of one topic."""
+def topic_status_msg(monitor: TopicMonitor, now_ns: int, fresh_ns: int, *, running: bool) -> TopicStatus:
+    """What the recorder's status says of one topic; counts are those of the episode that is ``running``."""
     return TopicStatus(
         name=monitor.name,
         type=monitor.type,
         required=monitor.required,
-        messages=monitor.messages,
+        messages=monitor.messages if running else 0,
         rate_hz=monitor.rate_hz(now_ns),
         age_s=monitor.age_s(now_ns),
-        lost=monitor.lost,
+        lost=monitor.lost if running else 0,
         reason=monitor.reason(now_ns, fresh_ns),
     )
 

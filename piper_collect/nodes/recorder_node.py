@@ -18,7 +18,7 @@ from piper_collect.config.parse import plain
 from piper_collect.core.naming import session_name
 from piper_collect.core.provenance import session_record
 from piper_collect.core.topics import TopicMonitor, incomplete_reasons, start_refusal
-from piper_collect.errors import PiperCollectError
+from piper_collect.errors import PiperCollectError, SessionError
 from piper_collect.msg import ArmStatus, RecorderStatus
 from piper_collect.nodes.convert import duration_msg, stamp_msg, topic_status_msg
 from piper_collect.nodes.qos import LATCHED_QOS
@@ -69,14 +69,14 @@ class RecorderNode(SessionNode):
 
     def stop(self) -> bool:
         """Save a running episode as interrupted; True when nothing is left to write."""
-        if self._recording is not None and self._saving is None:
+        if self._saving is not None:
+            return False  # the stop call that is being served ends the episode, and is answered first
+        if self._recording is not None:
             self.get_logger().warning("stopped while an episode was running: saving it as interrupted")
             self._end_ns = self.now_ns()
             self._finish(INTERRUPTED)
-        if self._recording is not None:
-            self._finish_when_drained()
-            return self._recording is None
         self._folder.close()
+        self.exit_code = 1 if self._fault else 0
         return True
 
     # -- services ------------------------------------------------------------------------------
@@ -136,7 +136,7 @@ class RecorderNode(SessionNode):
     # -- the episode ---------------------------------------------------------------------------
 
     def _refusal(self, task: str) -> str:
-        if self._recording is not None:
+        if self._recording is not None or self._saving is not None:
             return "an episode is running; stop or discard it first"
         if not task.strip():
             return "the task is empty; give one in the call or set session.task"
@@ -149,7 +149,7 @@ class RecorderNode(SessionNode):
         start_ns = self.now_ns()
         record = self._session_record()
         self._folder.prepare(self._session_yaml, record)
-        self._recording = EpisodeRecording(
+        recording = EpisodeRecording(
             self._folder,
             storage=self._settings.storage,
             topics=self._topics.topics.values(),
@@ -158,12 +158,14 @@ class RecorderNode(SessionNode):
             session_yaml=self._session_yaml,
             session_record=record,
         )
-        self._fault = ""
+        self._fault, self._recording = "", recording
         for monitor in self._monitors():
             monitor.begin_episode()
         for topic, payload in self._topics.latched.items():
             self._write(self._topics.monitors[topic], payload, start_ns)
-        return self._recording.index
+            if self._fault:
+                raise SessionError(self._fault)
+        return recording.index
 
     def _receive(self, monitor: TopicMonitor, payload: bytes, receive_ns: int) -> None:
         if monitor.name == self._arm_status_topic and monitor.type == "piper_collect/msg/ArmStatus":
@@ -279,7 +281,7 @@ class RecorderNode(SessionNode):
         status = RecorderStatus()
         status.header.stamp = stamp_msg(now_ns)
         status.state = self._state(refusal)
-        status.session = self._folder.name
+        status.session = self._folder.name if self._folder.path.is_dir() else ""
         running = self._recording
         status.episode_index = running.index if running else self._folder.next_index()
         status.task = running.task if running else self.config.session.task
@@ -287,7 +289,10 @@ class RecorderNode(SessionNode):
         status.episodes_saved = self._saved
         status.bytes_free = free_bytes(self._root)
         status.message = refusal if status.state == RecorderStatus.STATE_WAITING else self._message
-        status.topics = [topic_status_msg(m, now_ns, self._fresh_ns()) for m in self._monitors()]
+        status.topics = [
+            topic_status_msg(m, now_ns, self._fresh_ns(), running=running is not None)
+            for m in self._monitors()
+        ]
         self._status_publisher.publish(status)
 
 

@@ -7,15 +7,19 @@ import sys
 from collections.abc import Callable
 
 import rclpy
+from rclpy._rclpy_pybind11 import RCLError, UnknownROSArgsError
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.signals import SignalHandlerOptions
 
 from piper_collect.config.load import session_from_parameters
 from piper_collect.config.schema import SessionConfig
+from piper_collect.errors import ConfigError
 from piper_collect.nodes import signals
 from piper_collect.pipelines.record import PARENT_VARIABLE
 
+# every node has these, the session file does not name them
+_ROS_PARAMETERS = ("use_sim_time", "start_type_description_service", "qos_overrides")
 _PR_SET_PDEATHSIG = 1
 _SPIN_S = 0.1
 
@@ -32,7 +36,7 @@ class SessionNode(Node):
         super().__init__(name, automatically_declare_parameters_from_overrides=True)
         given = {key: value.value for key, value in self.get_parameters_by_prefix("").items()}
         self.extra = {key: given.pop(key, "") for key in extra_parameters}
-        ours = {k: v for k, v in given.items() if k.split(".")[0] in SessionConfig.__dataclass_fields__}
+        ours = {key: value for key, value in given.items() if key.split(".")[0] not in _ROS_PARAMETERS}
         self.config: SessionConfig = session_from_parameters(ours)
         self.finished = False
         self.exit_code = 0
@@ -56,7 +60,7 @@ def run_node(factory: Callable[[], SessionNode], arguments: list[str] | None = N
     """
     signals.listen()
     _die_with_parent()
-    rclpy.init(args=arguments, signal_handler_options=SignalHandlerOptions.NO)
+    _init(arguments)
     node: SessionNode | None = None
     try:
         node = factory()
@@ -74,6 +78,14 @@ def run_node(factory: Callable[[], SessionNode], arguments: list[str] | None = N
         if node is not None:
             node.destroy_node()
         rclpy.try_shutdown()
+
+
+def _init(arguments: list[str] | None) -> None:
+    try:
+        rclpy.init(args=arguments, signal_handler_options=SignalHandlerOptions.NO)
+    except (RCLError, UnknownROSArgsError) as err:
+        reason = str(err).partition(", at ")[0]
+        raise ConfigError(f"the ROS arguments cannot be used: {reason}", where="--ros-args") from err
 
 
 def _die_with_parent() -> None:
