@@ -1,5 +1,6 @@
 """Which clock stamps a topic, and whether the topics of a bag share one."""
 
+from array import array
 from collections.abc import Mapping
 from typing import Literal
 
@@ -20,8 +21,8 @@ class TopicClock:
     """
 
     def __init__(self) -> None:
-        self._receive_ns: list[int] = []
-        self._header_ns: list[int] = []
+        self._receive_ns = array("q")
+        self._header_ns = array("q")
         self._has_header = True
         self._any_set = False
 
@@ -55,7 +56,7 @@ class TopicClock:
         """bool [N], which messages have a time."""
         if not self._any_set:
             return np.ones(len(self._receive_ns), dtype=np.bool_)
-        return np.not_equal(self._header_ns, 0)
+        return np.not_equal(np.frombuffer(self._header_ns, dtype=np.int64), 0)
 
     def stamp_ns(self) -> StampArray:
         """int64 stamps of the messages that have one."""

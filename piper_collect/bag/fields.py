@@ -1,6 +1,7 @@
 """From decoded messages to float64 vectors in SI units, as a source's settings say."""
 
 import math
+from array import array
 from collections.abc import Sequence
 from numbers import Real
 from typing import Protocol
@@ -45,7 +46,9 @@ class FieldReader:
         self._where = f"source {key} (topic {topic})"
         self._settings = settings
         self._arm = arm
-        self._rows: list[Sequence[float]] = []
+        self._cells = array("d")
+        self._count = 0
+        self._width: int | None = None
         self._take: _Taker | None = None
         self._wanted: tuple[str, ...] = settings.select
         self._names: tuple[str, ...] = ()
@@ -79,14 +82,17 @@ class FieldReader:
         if self._is_pose:
             self._check_frame(message)
         row = self._take(message)
-        if self._rows and len(row) != len(self._rows[0]):
+        if self._width is None:
+            self._width = len(row)
+        if len(row) != self._width:
             raise BagError(
                 f"field {self._settings.field} changes its length",
                 where=self._where,
-                expected=len(self._rows[0]),
+                expected=self._width,
                 got=len(row),
             )
-        self._rows.append(row)
+        self._cells.extend(row)
+        self._count += 1
 
     def values(self) -> FloatArray:
         """All rows as float64 [N, D] in SI units, pose7 for poses.
@@ -94,8 +100,7 @@ class FieldReader:
         Raises:
             BagError: A gripper width is out of range, or the joints are not six.
         """
-        values = np.array(self._rows, dtype=np.float64)
-        values = values.reshape(len(self._rows), values.shape[1] if values.ndim == 2 else 0)
+        values = np.array(self._cells, dtype=np.float64).reshape(self._count, self._width or 0)
         scale = _TO_SI[self._settings.unit]
         if self._is_pose:
             values[:, :3] *= scale
