@@ -15,12 +15,16 @@ class ArmTopics:
         flange_pose: Measured PoseStamped.
         joint_command: Commanded JointState that the arm listens to.
         command_echo: JointState of what the arm last accepted; empty where the preset has none.
+        joint_states_twin: A second name for the measured JointState; empty where there is none.
+        bare_pose: Measured Pose without a header; empty where there is none.
     """
 
     joint_states: str
     flange_pose: str
     joint_command: str
     command_echo: str = ""
+    joint_states_twin: str = ""
+    bare_pose: str = ""
 
 
 _ARM_TOPICS: dict[str, ArmTopics] = {
@@ -33,6 +37,8 @@ _ARM_TOPICS: dict[str, ArmTopics] = {
         flange_pose="end_pose_stamped",
         joint_command="joint_ctrl_single",
         command_echo="joint_ctrl",
+        joint_states_twin="joint_states_feedback",
+        bare_pose="end_pose",
     ),
 }
 

@@ -1,6 +1,7 @@
 """A simulated Piper: moves only when commanded, with a lag; says what it measures at the control rate."""
 
-from geometry_msgs.msg import PoseStamped
+from geometry_msgs.msg import Pose, PoseStamped
+from rclpy.publisher import Publisher
 from sensor_msgs.msg import JointState
 
 from piper_collect.config.names import arm_topics
@@ -31,13 +32,14 @@ class ArmSimNode(SessionNode):
         topics = arm_topics(self.config.arm.preset)
         self._joint_states = self.create_publisher(JointState, topics.joint_states, STREAM_QOS)
         self._flange_pose = self.create_publisher(PoseStamped, topics.flange_pose, STREAM_QOS)
-        self._echo = (
-            self.create_publisher(JointState, topics.command_echo, STREAM_QOS)
-            if topics.command_echo
-            else None
-        )
+        self._echo = self._optional(JointState, topics.command_echo)
+        self._twin = self._optional(JointState, topics.joint_states_twin)
+        self._bare_pose = self._optional(Pose, topics.bare_pose)
         self._status = self.create_publisher(ArmStatus, "arm/status", STREAM_QOS)
         self.create_subscription(JointState, topics.joint_command, self._take_command, STREAM_QOS)
+
+    def _optional(self, message: type, topic: str) -> Publisher | None:
+        return self.create_publisher(message, topic, STREAM_QOS) if topic else None
 
     def start(self) -> None:
         """Open the truth log and let time pass."""
@@ -76,12 +78,17 @@ class ArmSimNode(SessionNode):
     def _publish(self, now_ns: int) -> None:
         state = self._state
         measured = joint_state_msg(now_ns, state.q, state.width_m)
-        measured.velocity = [*state.qdot, 0.0]
+        # piper_ros gives the six joints' velocities only
+        measured.velocity = [*state.qdot] if self.config.arm.preset == "piper_ros" else [*state.qdot, 0.0]
         self._joint_states.publish(measured)
         pose = PoseStamped(pose=pose_msg(self._kinematics.forward_scalar(state.q)))
         pose.header.stamp = measured.header.stamp
         pose.header.frame_id = self.config.arm.base_frame
         self._flange_pose.publish(pose)
+        if self._twin is not None:
+            self._twin.publish(measured)
+        if self._bare_pose is not None:
+            self._bare_pose.publish(pose.pose)
         if self._echo is not None and self._command is not None:
             self._echo.publish(joint_state_msg(now_ns, *self._command))
         self._truth.write(now_ns, *state.q, state.width_m)
