@@ -17,6 +17,7 @@ from piper_collect.pipelines.shared_memory import mapped_segments, remove_dead_s
 
 PARENT_VARIABLE = "PIPER_COLLECT_PARENT_PID"
 _POLL_S = 0.1
+_END_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _STOP_S = ((signal.SIGINT, 20.0), (signal.SIGTERM, 5.0), (signal.SIGKILL, 5.0))
 
 
@@ -126,7 +127,7 @@ def run_session(
     extra_environment: Mapping[str, str] | None = None,
     on_end: Callable[[str, int], None] | None = None,
 ) -> SessionEnd:
-    """Run a session until a node that ends it is done, a node fails, or SIGINT or SIGTERM comes.
+    """Run a session until a node that ends it is done, a node fails, or SIGINT, SIGTERM or SIGHUP comes.
 
     Args:
         config: The resolved configuration.
@@ -136,7 +137,8 @@ def run_session(
     asked: list[int] = []
     previous = {
         number: signal.signal(number, lambda received, _frame: asked.append(received))
-        for number in (signal.SIGINT, signal.SIGTERM)
+        for number in _END_SIGNALS
+        if signal.getsignal(number) != signal.SIG_IGN
     }
     graph = collection_graph(config)
     try:
