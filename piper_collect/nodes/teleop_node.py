@@ -1,5 +1,7 @@
 """From the headset to the arm: clutch, motion layer, one target a control tick."""
 
+from dataclasses import replace
+
 from geometry_msgs.msg import PoseStamped
 from sensor_msgs.msg import JointState
 from std_srvs.srv import Trigger
@@ -75,14 +77,24 @@ class TeleopNode(SessionNode):
         self._sample = quest_sample(message)
 
     def _take_joints(self, message: JointState) -> None:
-        self._arm_seen_ns = self.now_ns()
         measured = joints_and_width(message)
-        if self._motion is not None or measured is None:
+        if measured is None:
             return
+        now_ns = self.now_ns()
+        if self._motion is None or self._arm_is_silent(now_ns):
+            self._start_from(measured)
+        self._arm_seen_ns = now_ns
+
+    def _start_from(self, measured: tuple[tuple[float, ...], float]) -> None:
+        """Command what is measured: at the start, and after a silence, when the arm may stand elsewhere."""
         try:
-            self._motion = start_motion(self._motion_config, *measured)
+            self._motion = replace(start_motion(self._motion_config, *measured), needs_release=True)
         except PiperCollectError as err:
+            self._motion = None
             self._tell(str(err))
+
+    def _arm_is_silent(self, now_ns: int) -> bool:
+        return (now_ns - self._arm_seen_ns) / 1e9 > ARM_STALE_S
 
     def _tick(self) -> None:
         now_ns = self.now_ns()
@@ -98,14 +110,15 @@ class TeleopNode(SessionNode):
             self._motion.pose_cmd,
             self._motion.width_cmd,
         )
-        if (now_ns - self._arm_seen_ns) / 1e9 > ARM_STALE_S:
+        silent = self._arm_is_silent(now_ns)
+        if silent:
             self._motion = stop_motion(self._motion, ARM_SILENT)
         self._motion, result = motion_step(self._motion_config, self._motion, goal, dt_s)
         moving = goal.engaged and not self._motion.needs_release
         self._publish(now_ns, result, engaged=moving)
         self._limited_ticks = self._limited_ticks + 1 if result.limited else 0
         limited = ", ".join(result.limited) if self._limited_ticks > LIMITED_TICKS else ""
-        self._tell(self._motion.fault or limited or goal.reason)
+        self._tell(ARM_SILENT if silent else self._motion.fault or limited or goal.reason)
 
     def _publish(self, now_ns: int, result: MotionResult, *, engaged: bool) -> None:
         target = TeleopTarget(
@@ -120,6 +133,9 @@ class TeleopNode(SessionNode):
     def _home(self, _request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
         if self._motion is None:
             response.message = "homing refused: the arm has not reported its joints yet"
+            return response
+        if self._arm_is_silent(self.now_ns()):
+            response.message = f"homing refused: {ARM_SILENT}"
             return response
         try:
             self._motion = start_home(self._motion_config, self._motion)

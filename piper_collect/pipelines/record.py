@@ -138,7 +138,7 @@ def run_session(
     previous = {
         number: signal.signal(number, lambda received, _frame: asked.append(received))
         for number in _END_SIGNALS
-        if signal.getsignal(number) != signal.SIG_IGN
+        if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN  # nohup
     }
     graph = collection_graph(config)
     try:
