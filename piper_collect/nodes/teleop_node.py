@@ -116,6 +116,8 @@ class TeleopNode(SessionNode):
         self._motion, result = motion_step(self._motion_config, self._motion, goal, dt_s)
         moving = goal.engaged and not self._motion.needs_release
         self._publish(now_ns, result, engaged=moving)
+        if not silent:
+            self._command.publish(joint_state_msg(now_ns, result.q_cmd, result.width_m))
         self._limited_ticks = self._limited_ticks + 1 if result.limited else 0
         limited = ", ".join(result.limited) if self._limited_ticks > LIMITED_TICKS else ""
         self._tell(ARM_SILENT if silent else self._motion.fault or limited or goal.reason)
@@ -128,7 +130,6 @@ class TeleopNode(SessionNode):
         target.header.frame_id = self.config.arm.base_frame
         self._target.publish(target)
         self._twin.publish(PoseStamped(header=target.header, pose=target.flange_pose))
-        self._command.publish(joint_state_msg(now_ns, result.q_cmd, result.width_m))
 
     def _home(self, _request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
         if self._motion is None:
