@@ -146,9 +146,9 @@ class RecorderNode(SessionNode):
         return start_refusal(list(self._monitors()), self.now_ns(), self._fresh_ns())
 
     def _open_episode(self, task: str) -> int:
-        start_ns = self.now_ns()
         record = self._session_record()
         self._folder.prepare(self._session_yaml, record)
+        start_ns = self.now_ns()
         recording = EpisodeRecording(
             self._folder,
             storage=self._settings.storage,

@@ -12,6 +12,7 @@ def listen() -> None:
     """From now on SIGINT and SIGTERM are noted and cut nothing short."""
     for number in STOP_SIGNALS:
         signal.signal(number, _note)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
 
 
 def stop_asked() -> bool:

@@ -65,14 +65,18 @@ class NodeProcesses:
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
 
     def start(self) -> None:
-        """Start every node."""
-        for spec in self._graph.nodes:
-            self.processes[spec.name] = subprocess.Popen(
-                self._command(spec),
-                env=self._environment,
-                stdin=subprocess.DEVNULL,
-                start_new_session=True,
-            )
+        """Start every node; it hears SIGINT from when it listens to it, until then the signal waits."""
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT,))
+        try:
+            for spec in self._graph.nodes:
+                self.processes[spec.name] = subprocess.Popen(
+                    self._command(spec),
+                    env=self._environment,
+                    stdin=subprocess.DEVNULL,
+                    start_new_session=True,
+                )
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
     def ended(self) -> dict[str, int]:
         """Nodes that have ended so far, and their exit codes; remembers the memory the others map."""
