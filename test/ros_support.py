@@ -28,7 +28,6 @@ from rclpy.context import Context  # noqa: E402
 from rclpy.executors import SingleThreadedExecutor  # noqa: E402
 from rclpy.signals import SignalHandlerOptions  # noqa: E402
 
-from piper_collect.cli.main import VERBS  # noqa: E402
 from piper_collect.config.load import dump_session  # noqa: E402
 from piper_collect.config.schema import SessionConfig  # noqa: E402
 from piper_collect.nodes.qos import STREAM_QOS  # noqa: E402
@@ -313,6 +312,7 @@ class Rig:
         self._executor.shutdown()
         self.node.destroy_node()
         rclpy.try_shutdown(context=self._context)
+        remove_dead_segments(self.run.segments)  # of those that the test killed
 
 
 def digests(folder: Path) -> dict[str, str]:
@@ -345,18 +345,6 @@ def rig_in(run: RosRun, folder: Path) -> Iterator[Rig]:
         rig.close()
 
 
-_RUN_SESSION = """\
-import sys
-from piper_collect.config.load import load_session
-from piper_collect.pipelines.record import run_session
-end = run_session(load_session(sys.argv[1]))
-print(end, file=sys.stderr)
-sys.exit(0 if end.ok else 1)
-"""
-
-
 def record_command(file: Path) -> list[str]:
-    """The command that runs a session: the program's verb."""
-    if "record" in VERBS:
-        return [sys.executable, "-m", "piper_collect.cli.main", "record", "--config", str(file)]
-    return [sys.executable, "-c", _RUN_SESSION, str(file)]
+    """The command that runs a session."""
+    return [sys.executable, "-m", "piper_collect.cli.main", "record", "--config", str(file)]
