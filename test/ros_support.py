@@ -104,7 +104,7 @@ class RosRun:
         for pid in left:
             os.kill(pid, signal.SIGKILL)
         self.wait_until_gone(10.0)
-        remove_dead_segments(self.segments)
+        self.remove_dead_segments()
         for name, value in self._before.items():
             if value is None:
                 os.environ.pop(name, None)
@@ -112,6 +112,10 @@ class RosRun:
                 os.environ[name] = value
         self._claim.close()
         return left
+
+    def remove_dead_segments(self) -> None:
+        """Remove what killed processes of ours left."""
+        remove_dead_segments(self.segments)
 
     def dead_segments(self) -> list[str]:
         """Segments that processes of ours had mapped and that nobody holds any more."""
@@ -312,7 +316,7 @@ class Rig:
         self._executor.shutdown()
         self.node.destroy_node()
         rclpy.try_shutdown(context=self._context)
-        remove_dead_segments(self.run.segments)  # of those that the test killed
+        self.run.remove_dead_segments()
 
 
 def digests(folder: Path) -> dict[str, str]:

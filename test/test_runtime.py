@@ -113,6 +113,33 @@ def test_a_node_told_to_end_while_it_still_starts_ends_cleanly(ros_run, executab
         process.end()
 
 
+STUCK = """\
+import ctypes, sys
+from piper_collect.nodes import runtime
+
+class Stuck(runtime.SessionNode):
+    def start(self):
+        self.finished = True
+
+    def destroy_node(self):
+        ctypes.PyDLL(None).sleep(3600)  # keeps the interpreter's lock
+
+runtime._LEAVE_S = 0.5
+sys.exit(runtime.run_node(lambda: Stuck("stuck")))
+"""
+
+
+def test_a_node_whose_middleware_hangs_when_all_is_done_ends_all_the_same(ros_run):
+    process = ros_run.launch("stuck", [sys.executable, "-c", STUCK])
+    try:
+        assert ros_run.wait_until_gone() == {}
+        assert process.wait() == 1
+        assert process.log() == ""
+    finally:
+        process.end()
+        ros_run.remove_dead_segments()
+
+
 def wait_until_caught(pid, number):
     """Wait until the process has a handler of its own for a signal: the first thing that a node does."""
     deadline = time.monotonic() + 60.0

@@ -1,10 +1,12 @@
 """How every node of this package runs: start, spin, stop cleanly on a signal, leave nothing behind."""
 
 import ctypes
+import faulthandler
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import rclpy
 from rclpy._rclpy_pybind11 import RCLError, UnknownROSArgsError
@@ -22,6 +24,7 @@ from piper_collect.pipelines.record import PARENT_VARIABLE
 _ROS_PARAMETERS = ("use_sim_time", "start_type_description_service", "qos_overrides")
 _PR_SET_PDEATHSIG = 1
 _SPIN_S = 0.1
+_LEAVE_S = 5.0
 
 
 class SessionNode(Node):
@@ -56,7 +59,7 @@ class SessionNode(Node):
 def run_node(factory: Callable[[], SessionNode], arguments: list[str] | None = None) -> int:
     """Run one node until it finishes or SIGINT or SIGTERM asks for its end; its exit code.
 
-    A second signal does not cut the clean-up short: only SIGKILL does.
+    A second signal does not cut the clean-up short: only SIGKILL does, or that ROS hangs when all is done.
     """
     signals.listen()
     _die_with_parent()
@@ -75,9 +78,25 @@ def run_node(factory: Callable[[], SessionNode], arguments: list[str] | None = N
         executor.shutdown()
         return node.exit_code
     finally:
-        if node is not None:
-            node.destroy_node()
-        rclpy.try_shutdown()
+        with _at_most(_LEAVE_S):
+            if node is not None:
+                node.destroy_node()
+            rclpy.try_shutdown()
+
+
+@contextmanager
+def _at_most(seconds: float) -> Iterator[None]:
+    """End the process with exit code 1 if the block takes longer, whatever it hangs in.
+
+    Fast DDS 2.14 can lock itself up for good, with Python's own lock held, when a participant is destroyed
+    while another one's leaving arrives.
+    """
+    with open(os.devnull, "w", encoding="utf-8") as nowhere:
+        faulthandler.dump_traceback_later(seconds, exit=True, file=nowhere)
+        try:
+            yield
+        finally:
+            faulthandler.cancel_dump_traceback_later()
 
 
 def _init(arguments: list[str] | None) -> None:

@@ -112,7 +112,8 @@ class NodeProcesses:
                 self.processes[name].send_signal(number)
             deadline = time.monotonic() + patience_s
             while time.monotonic() < deadline and any(self.processes[n].poll() is None for n in alive):
-                time.sleep(0.02)
+                time.sleep(0.05)
+                self.ended()  # a node may map its memory as late as this
         return killed
 
     def _command(self, spec: NodeSpec) -> list[str]:
