@@ -70,7 +70,7 @@ class RecorderNode(SessionNode):
     def stop(self) -> bool:
         """Save a running episode as interrupted; True when nothing is left to write."""
         if self._saving is not None:
-            return False  # the stop call that is being served ends the episode, and is answered first
+            return False  # the stop call that is being served ends the episode
         if self._recording is not None:
             self.get_logger().warning("stopped while an episode was running: saving it as interrupted")
             self._end_ns = self.now_ns()
