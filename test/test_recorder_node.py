@@ -1,154 +1,33 @@
 """The recorder as a process of its own, fed over DDS by publishers of the test."""
 
 import json
-import resource
-import signal
-from collections import Counter
 from dataclasses import replace
 from functools import partial
 
 import numpy as np
 import pytest
 import yaml
-from ros_support import Rig, digests, names, one_session, rig_in
+from recorder_studio import (
+    JOINTS,
+    READY,
+    RECORDING,
+    SAVING,
+    TARGET,
+    WAITING,
+    Studio,
+    config_of,
+    stamps_by_every_reader,
+)
+from ros_support import digests, names, one_session, rig_in
 
 from piper_collect import __version__
 from piper_collect.bag.reader import open_bag
 from piper_collect.config.load import session_from_text
-from piper_collect.config.schema import SessionConfig, SourceSettings
-from piper_collect.core.kinematics import JOINT_NAMES
-
-JOINTS, TARGET = "/arm/joint_states", "/teleop/target"
-NAMES = [*JOINT_NAMES, "gripper"]
-WAITING, READY, RECORDING, SAVING, FAULT = range(5)
-
-
-def config_of(root, *, extra=(), **recorder):
-    base = SessionConfig()
-    settings = {"fresh_s": 20.0, "drain_s": 0.1, "extra_topics": tuple(extra), "min_free_gb": 0.0, **recorder}
-    return replace(
-        base,
-        session=replace(base.session, root=str(root), task="stack the cups"),
-        cameras={},
-        sources={
-            "arm_joint": SourceSettings(topic="arm/joint_states", field="position", select=JOINT_NAMES),
-            "target_eef": SourceSettings(topic="teleop/target", field="flange_pose", unit="m"),
-        },
-        recorder=replace(base.recorder, **settings),
-    )
-
-
-class Studio:
-    """A recorder, the two topics that it needs, and what the test hears of it."""
-
-    def __init__(self, rig: Rig, config: SessionConfig) -> None:
-        from piper_collect.msg import RecorderStatus, TeleopTarget
-        from rclpy.qos import DurabilityPolicy, QoSProfile
-        from sensor_msgs.msg import JointState
-
-        self.rig, self.config = rig, config
-        self.root = rig.folder / config.session.root
-        self.process = rig.start("recorder_node", config)
-        latched = QoSProfile(depth=100, durability=DurabilityPolicy.TRANSIENT_LOCAL)
-        self.statuses = rig.listen(RecorderStatus, "recorder/status", latched)
-        self.publishers = {
-            JOINTS: rig.publisher(JointState, JOINTS),
-            TARGET: rig.publisher(TeleopTarget, TARGET),
-        }
-        self.sent: dict[str, list[int]] = {JOINTS: [], TARGET: []}
-
-    def send(self, *topics: str) -> None:
-        """Publish one message on each of ``topics``, or on both."""
-        from piper_collect.msg import TeleopTarget
-
-        from piper_collect.nodes.convert import joint_state_msg, stamp_msg
-
-        for topic in topics or (JOINTS, TARGET):
-            stamp_ns = self.rig.now_ns()
-            count = len(self.sent[topic])
-            if topic == JOINTS:
-                message = joint_state_msg(stamp_ns, [count + k / 8 for k in range(6)], 0.05)
-            else:
-                message = TeleopTarget(gripper_width=float(count), engaged=True)
-                message.header.stamp = stamp_msg(stamp_ns)
-            self.publishers[topic].publish(message)
-            self.sent[topic].append(stamp_ns)
-
-    @property
-    def status(self):
-        return self.statuses[-1] if self.statuses else None
-
-    def topic(self, name: str):
-        return next(t for t in self.status.topics if t.name == name)
-
-    def until_state(self, *states: int, meanwhile=None) -> None:
-        first = len(self.statuses)
-        self.rig.until(
-            lambda: len(self.statuses) > first and self.status.state in states,
-            f"recorder state is none of {states}",
-            meanwhile=meanwhile,
-        )
-
-    def ready(self) -> None:
-        """Feed it until it can start."""
-        self.until_state(READY, meanwhile=self.send)
-
-    def start(self, task: str = "", *, sent_before: bool = False):
-        from piper_collect.srv import StartEpisode
-
-        answer = self.rig.call(StartEpisode, "recorder/start_episode", task=task)
-        if answer.success and not sent_before:
-            self.sent = {topic: [] for topic in self.sent}
-        return answer
-
-    def trigger(self, name: str):
-        from std_srvs.srv import Trigger
-
-        return self.rig.call(Trigger, f"recorder/{name}")
-
-    def feed(self, count: int) -> None:
-        """Publish ``count`` messages a topic and wait until the recorder says that it wrote them."""
-        for _ in range(count):
-            self.send()
-            self.rig.spin(0.003)
-        self.rig.until(
-            lambda: all(self.topic(t).messages >= len(self.sent[t]) for t in self.sent),
-            "the recorder did not count what was published",
-        )
-
-    def record(self, count: int = 20) -> None:
-        """One saved episode."""
-        self.ready()
-        assert self.start().success
-        self.feed(count)
-        assert self.trigger("stop_episode").success
 
 
 @pytest.fixture
 def studio(rig):
     return Studio(rig, config_of(rig.folder / "recordings"))
-
-
-def stamps_by_every_reader(folder):
-    """Header stamps by topic as three readers see them: ours, and those of rosbags and mcap."""
-    from mcap.reader import make_reader
-    from rosbags.highlevel import AnyReader
-
-    ours: dict[str, list[int]] = {}
-    with open_bag(folder) as bag:
-        for message in bag.messages():
-            ours.setdefault(message.topic, []).append(bag.header_stamp_ns(message.topic, message.payload))
-    theirs: dict[str, list[int]] = {}
-    with AnyReader([folder]) as reader:
-        for connection, _time, payload in reader.messages():
-            stamp = reader.deserialize(payload, connection.msgtype).header.stamp
-            theirs.setdefault(connection.topic, []).append(stamp.sec * 10**9 + stamp.nanosec)
-    plain: Counter[str] = Counter()
-    (file,) = folder.glob("*.mcap")
-    with file.open("rb") as stream:
-        for _schema, channel, _message in make_reader(stream).iter_messages():
-            plain[channel.topic] += 1
-    return ours, theirs, dict(plain)
 
 
 # -- starting -----------------------------------------------------------------------------------
@@ -397,115 +276,3 @@ def test_best_effort_latched_and_late_publishers_are_recorded(rig):
     assert offered["/hasty"] == ("best_effort", "volatile")
     assert offered["/latched"] == ("reliable", "transient_local")
     assert "/absent" not in offered
-
-
-def test_messages_that_were_overwritten_before_they_arrived_are_counted(studio):
-    from rclpy.qos import QoSProfile
-    from sensor_msgs.msg import JointState
-
-    studio.rig.node.destroy_publisher(studio.publishers[JOINTS])
-    studio.publishers[JOINTS] = studio.rig.publisher(JointState, JOINTS, QoSProfile(depth=5))
-    studio.ready()
-    assert studio.start().success
-    studio.feed(10)
-    studio.process.send(signal.SIGSTOP)
-    for _ in range(3000):
-        studio.send(JOINTS)
-    studio.process.send(signal.SIGCONT)
-    studio.rig.until(
-        lambda: studio.topic(JOINTS).messages + studio.topic(JOINTS).lost == len(studio.sent[JOINTS]),
-        "recorded and lost messages do not add up to the published ones",
-    )
-    lost = studio.topic(JOINTS).lost
-    answer = studio.trigger("stop_episode")
-    assert lost > 0
-    assert f"INCOMPLETE: {JOINTS}: {lost} messages lost" in answer.message
-    episode = one_session(studio.root) / "episode_000000"
-    record = json.loads((episode / "episode.json").read_text())
-    assert (record["outcome"], record["complete"]) == ("success", False)
-    assert record["topics"][JOINTS]["lost"] == lost
-    ours, _, _ = stamps_by_every_reader(episode)
-    assert len(ours[JOINTS]) + lost == len(studio.sent[JOINTS])
-
-
-# -- ends that nobody planned -------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_saves_the_running_episode_as_interrupted(studio, number):
-    studio.record()
-    session = one_session(studio.root)
-    first = digests(session / "episode_000000")
-    assert studio.start().success
-    studio.feed(30)
-    studio.process.may_end = True
-    studio.process.send(number)
-    assert studio.rig.end(studio.process, number) == 0
-    assert "saving it as interrupted" in studio.process.log()
-    assert names(session) == {"session.yaml", "session.json", "episode_000000", "episode_000001"}
-    assert digests(session / "episode_000000") == first
-    record = json.loads((session / "episode_000001" / "episode.json").read_text())
-    assert (record["outcome"], record["complete"]) == ("interrupted", False)
-    assert record["messages_in_bag"] == {JOINTS: 30, TARGET: 30}
-    ours, theirs, _ = stamps_by_every_reader(session / "episode_000001")
-    assert ours == theirs == studio.sent
-
-
-def test_a_signal_while_a_stop_waits_for_late_messages_cuts_nothing_short(rig):
-    from std_srvs.srv import Trigger
-
-    studio = Studio(rig, config_of(rig.folder / "recordings", drain_s=3.0))
-    studio.ready()
-    assert studio.start().success
-    studio.feed(10)
-    rig.ask(Trigger, "recorder/stop_episode")
-    studio.until_state(SAVING)
-    assert rig.end(studio.process) == 0
-    assert "episode 0 saved" in studio.process.log()
-    session = one_session(studio.root)
-    assert names(session) == {"session.yaml", "session.json", "episode_000000"}
-    record = json.loads((session / "episode_000000" / "episode.json").read_text())
-    assert (record["outcome"], record["complete"]) == ("success", True)
-
-
-def test_a_kill_leaves_the_recording_and_the_next_recorder_names_it(studio):
-    studio.record()
-    session = one_session(studio.root)
-    first = digests(session / "episode_000000")
-    assert studio.start().success
-    studio.feed(400)
-    assert studio.rig.end(studio.process, signal.SIGKILL) == -signal.SIGKILL
-    unfinished = session / ".recording" / "episode_000001"
-    assert names(session) == {"session.yaml", "session.json", "episode_000000", ".recording"}
-    assert digests(session / "episode_000000") == first
-    left = digests(unfinished)
-    assert set(left) == {"episode_000001_0.mcap"}
-    with open_bag(unfinished, salvage=True) as bag:
-        assert bag.incomplete
-        kept = [bag.header_stamp_ns(JOINTS, m.payload) for m in bag.messages([JOINTS])]
-    assert kept
-    assert kept == studio.sent[JOINTS][: len(kept)]
-    after = studio.rig.start("recorder_node", studio.config)
-    studio.rig.until(lambda: str(unfinished) in after.log(), "the next recorder does not name what it found")
-    assert "never finished" in after.log()
-    assert studio.rig.end(after) == 0
-    assert digests(unfinished) == left
-    assert digests(session / "episode_000000") == first
-
-
-def test_a_full_disk_is_told_and_what_was_written_is_kept(rig):
-    studio = Studio(rig, config_of(rig.folder / "recordings"))
-    studio.ready()
-    assert studio.start().success
-    studio.feed(10)
-    # a limit on the size of its files fails its writes as a full disk does
-    resource.prlimit(studio.process.pid, resource.RLIMIT_FSIZE, (20_000, 20_000))
-    studio.until_state(FAULT, meanwhile=studio.send)
-    kept = one_session(studio.root) / ".recording" / "episode_000000"
-    assert "not saved" in studio.status.message
-    assert str(kept) in studio.status.message
-    assert kept.is_dir()
-    answer = studio.trigger("stop_episode")
-    assert not answer.success
-    assert not (one_session(studio.root) / "episode_000000").exists()
-    assert studio.rig.end(studio.process) == 1
