@@ -109,6 +109,14 @@ def test_any_config_survives_the_round_trip(task: str, fps: float, kp: list, nam
         ("cameras:\n  names: [cam]\n  cma: {}", ["cameras.cma", "did you mean 'cam'?"]),
         ("cameras:\n  names: [a, a]", ["given twice"]),
         ("sources:\n  names: [a]\n  a: {topic: /x}", ["sources.a.field", "missing"]),
+        ("session:\n  task: a\nsession:\n  fps: 15.0", ["x.yaml:5", "'session' is given twice"]),
+        ("session:\n  fps: 0.0", ["session", "fps must be above 0"]),
+        ("session:\n  control_rate_hz: -5.0", ["control_rate_hz must be above 0"]),
+        ("session:\n  namespace: rig one", ["namespace is no ROS name", "'rig one'"]),
+        ("session:\n  root: ''", ["root is empty"]),
+        ("recorder:\n  storage: mcpa", ["recorder.storage", "did you mean 'mcap'?"]),
+        ("cameras:\n  names: [cam]\n  cam: {width: 0}", ["cameras.cam", "at least 2 px"]),
+        ("cameras:\n  names: [kamera oben]", ["not a name", "'kamera oben'"]),
         ("sim:\n  outcomes: [save]", ["episode_s has 3 values and outcomes 1"]),
     ],
 )
@@ -181,6 +189,7 @@ def test_the_graph_names_each_process_and_who_ends_the_session() -> None:
 
 def test_variables_that_the_user_has_set_stay_his(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FASTRTPS_DEFAULT_PROFILES_FILE", "/mine.xml")
+    monkeypatch.delenv("FASTDDS_DEFAULT_PROFILES_FILE", raising=False)
     environment = collection_graph(load_session("default")).environment
     assert "FASTRTPS_DEFAULT_PROFILES_FILE" not in environment
     assert Path(environment["FASTDDS_DEFAULT_PROFILES_FILE"]).is_file()
@@ -241,3 +250,12 @@ def test_numbers_that_are_not_finite_are_no_settings() -> None:
     with pytest.raises(ConfigError, match=r"session\.fps"):
         session_from_text(text("session:\n  fps: .nan"), "x.yaml")
     assert math.isfinite(load_session("default").session.fps)
+
+
+def test_a_file_that_is_not_utf8_is_refused_by_name(tmp_path: Path) -> None:
+    path = tmp_path / "latin.yaml"
+    path.write_bytes("/**: {ros__parameters: {session: {task: Löffel}}}".encode("latin-1"))
+    with pytest.raises(ConfigError, match=r"latin\.yaml: is not UTF-8"):
+        load_session(path)
+    with pytest.raises(ConfigError, match=r"latin\.yaml: is not UTF-8"):
+        load_profile(path)

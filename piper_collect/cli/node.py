@@ -22,6 +22,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the node until it ends."""
-    from piper_collect.nodes.start import start_node
+    from piper_collect.nodes.start import NODES, start_node
 
+    if {"-h", "--help"} & set(arguments.ros_arguments):
+        print(f"{arguments.name}: {NODES.get(arguments.name, 'no such node')}\n\n{EPILOG}", end="")
+        return 0
     return start_node(arguments.name, arguments.ros_arguments)

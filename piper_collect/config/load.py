@@ -16,6 +16,21 @@ _NODES = "/**"
 _PARAMETERS = "ros__parameters"
 
 
+class _UniqueKeys(yaml.SafeLoader):
+    """Refuses a key that is given twice in a map; YAML itself would keep the last one silently."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen: set[object] = set()
+        for key_node, _ in node.value:
+            key = key_node.value
+            if key in seen:
+                raise yaml.constructor.ConstructorError(
+                    None, None, f"the key {key!r} is given twice in one map", key_node.start_mark
+                )
+            seen.add(key)
+        return super().construct_mapping(node, deep=deep)
+
+
 def load_session(source: str | Path) -> SessionConfig:
     """Read a session configuration from a file, or from the package's ``config/`` by its bare name.
 
@@ -23,11 +38,23 @@ def load_session(source: str | Path) -> SessionConfig:
         ConfigError: when it cannot be read or holds something unknown.
     """
     path = find_config(source)
+    return session_from_text(read_config(path), str(path))
+
+
+def read_config(path: Path) -> str:
+    """The text of a configuration file.
+
+    Raises:
+        ConfigError: when it cannot be read or is not UTF-8.
+    """
     try:
-        text = path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8-sig")
     except OSError as err:
         raise ConfigError(f"cannot be read: {err.strerror}", where=path) from err
-    return session_from_text(text, str(path))
+    except UnicodeDecodeError as err:
+        raise ConfigError(
+            f"is not UTF-8: {err.reason} at byte {err.start}", where=path, hint="save the file as UTF-8"
+        ) from err
 
 
 def find_config(source: str | Path, folder: str = "") -> Path:
@@ -57,7 +84,7 @@ def load_yaml(text: str, where: str) -> object:
         ConfigError: with the line when the text is not YAML.
     """
     try:
-        return yaml.safe_load(text)
+        return yaml.load(text, Loader=_UniqueKeys)
     except yaml.YAMLError as err:
         mark = getattr(err, "problem_mark", None)
         at = f"{where}:{mark.line + 1}" if mark else where

@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import re
 import types
 from collections.abc import Mapping
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -101,6 +102,14 @@ def _convert_named_map(member: type[T], value: object, where: str) -> dict[str, 
         return {}
     if len(set(names)) != len(names):
         raise ConfigError("a name is given twice", where=f"{where}.{NAMES_KEY}", got=list(names))
+    for name in names:
+        if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name):
+            raise ConfigError(
+                "not a name: it becomes part of topics and files",
+                where=f"{where}.{NAMES_KEY}",
+                expected="letters, digits and _, a letter first",
+                got=repr(name),
+            )
     for key in value:
         if key != NAMES_KEY and key not in names:
             raise ConfigError(

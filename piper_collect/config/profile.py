@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from piper_collect.config.load import find_config, load_yaml
+from piper_collect.config.load import find_config, load_yaml, read_config
 from piper_collect.config.parse import parse
 from piper_collect.core.types import GapPolicy, RowClock
 from piper_collect.errors import ConfigError
@@ -125,4 +125,4 @@ def load_profile(source: str | Path) -> Profile:
         ConfigError: naming the wrong key or word and the nearest valid one.
     """
     path = find_config(source, "profiles")
-    return parse(Profile, load_yaml(path.read_text(encoding="utf-8"), str(path)), str(path))
+    return parse(Profile, load_yaml(read_config(path), str(path)), str(path))

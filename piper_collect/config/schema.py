@@ -4,6 +4,7 @@ One YAML file holds it (see ``load``); nodes receive it as ROS parameters, the b
 the exporter reads the feature mapping from it.
 """
 
+import re
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -14,6 +15,7 @@ DhOffset = Literal["s_v1_6_3", "older"]
 Transport = Literal["compressed", "raw"]
 Conversion = Literal["none", "forward_kinematics"]
 
+_NAMESPACE = r"[A-Za-z_][A-Za-z0-9_]*(/[A-Za-z_][A-Za-z0-9_]*)*"
 _JOINTS = ("joint1", "joint2", "joint3", "joint4", "joint5", "joint6")
 
 
@@ -36,6 +38,13 @@ class SessionSettings:
     control_rate_hz: float = 200.0
     namespace: str = ""
     input_device: str = "simulated_quest"
+
+    def __post_init__(self) -> None:
+        _check_positive(self, "fps", "control_rate_hz")
+        if not self.root.strip():
+            raise ValueError("root is empty (expected a folder)")
+        if self.namespace.strip("/") and not re.fullmatch(_NAMESPACE, self.namespace.strip("/")):
+            raise ValueError(f"namespace is no ROS name (got {self.namespace!r})")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,6 +168,11 @@ class CameraSettings:
     max_age_ms: float = 100.0
     required: bool = True
 
+    def __post_init__(self) -> None:
+        _check_positive(self, "fps", "max_age_ms")
+        if self.width < 2 or self.height < 2:
+            raise ValueError(f"width and height must be at least 2 px (got {self.width} and {self.height})")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceSettings:
@@ -201,7 +215,7 @@ class RecorderSettings:
         max_lost: An episode that lost more messages of a topic than this is marked incomplete.
     """
 
-    storage: str = "mcap"
+    storage: Literal["mcap"] = "mcap"
     extra_topics: tuple[str, ...] = ("arm/status", "quest/input")
     fresh_s: float = 1.0
     drain_s: float = 0.3
@@ -240,6 +254,12 @@ class SimSettings:
     def __post_init__(self) -> None:
         if len(self.episode_s) != len(self.outcomes):
             raise ValueError(f"episode_s has {len(self.episode_s)} values and outcomes {len(self.outcomes)}")
+
+
+def _check_positive(settings: object, *names: str) -> None:
+    for name in names:
+        if not getattr(settings, name) > 0:
+            raise ValueError(f"{name} must be above 0 (got {getattr(settings, name)})")
 
 
 def _default_cameras() -> dict[str, CameraSettings]:

@@ -1,6 +1,7 @@
 """Records one bag an episode: raw messages in, a whole rosbag2 folder out."""
 
 import hashlib
+from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 
@@ -14,7 +15,6 @@ from piper_collect.bag.recording import INTERRUPTED, SUCCESS, EpisodeRecording
 from piper_collect.bag.session_folder import SessionFolder, find_unfinished, free_bytes
 from piper_collect.config.load import dump_session
 from piper_collect.config.names import recorded_topics, resolve_topic
-from piper_collect.config.parse import plain
 from piper_collect.core.naming import session_name
 from piper_collect.core.provenance import session_record
 from piper_collect.core.topics import TopicMonitor, incomplete_reasons, start_refusal
@@ -252,7 +252,7 @@ class RecorderNode(SessionNode):
                 "firmware": self._firmware,
                 "dh_offset": config.arm.dh_offset,
             },
-            control=plain(config.control),
+            control=asdict(config.control),
             cameras={name: {"serial": camera.serial} for name, camera in config.cameras.items()},
             fps=config.session.fps,
             task=config.session.task,

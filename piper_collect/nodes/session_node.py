@@ -9,6 +9,9 @@ from piper_collect.nodes.qos import LATCHED_QOS, STREAM_QOS
 from piper_collect.nodes.runtime import SessionNode, run_node
 from piper_collect.srv import StartEpisode
 
+PATIENCE_S = 30.0
+"""After this long without an answer a request is given up: its server has died."""
+
 
 class ActionNode(SessionNode):
     """One request at a time; every answer is told."""
@@ -18,6 +21,7 @@ class ActionNode(SessionNode):
         self._buttons = ButtonState()
         self._recording = False
         self._waiting: Request | None = None
+        self._asked_ns = 0
         self._service_clients = {
             request: self.create_client(StartEpisode if request is Request.START else Trigger, request.value)
             for request in Request
@@ -39,14 +43,14 @@ class ActionNode(SessionNode):
         if request is None:
             log.info(f"{action.value}: no episode is running")
             return
-        if self._waiting is not None:
+        if self._waiting is not None and self.now_ns() - self._asked_ns < PATIENCE_S * 1e9:
             log.warning(f"{action.value}: ignored, {self._waiting.value} has not answered yet")
             return
         client = self._service_clients[request]
         if not client.service_is_ready():
             log.error(f"{action.value}: nobody serves {request.value}")
             return
-        self._waiting = request
+        self._waiting, self._asked_ns = request, self.now_ns()
         client.call_async(client.srv_type.Request()).add_done_callback(self._answered)
 
     def _answered(self, future) -> None:

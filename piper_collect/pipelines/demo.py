@@ -1,6 +1,7 @@
 """The whole way once, with simulated devices: record, export, check, contact sheet."""
 
 import random
+import socket
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -98,7 +99,7 @@ def _bags_in(folder: Path) -> set[Path]:
 def _record(config: SessionConfig) -> None:
     """Record on a DDS domain of its own, on this computer only: no real arm may hear the demo."""
     environment = {
-        "ROS_DOMAIN_ID": str(random.randint(1, 101)),
+        "ROS_DOMAIN_ID": str(_free_domain()),
         "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST",
     }
     end = run_session(config, extra_environment=environment)
@@ -110,6 +111,21 @@ def _record(config: SessionConfig) -> None:
             got=f"failed: {dict(end.failed)}, killed: {list(end.killed)}",
             hint="the lines above say why",
         )
+
+
+def _free_domain() -> int:
+    """A DDS domain on which nobody on this computer is: its first unicast port is free.
+
+    DDS-RTPS 2.5, 9.6.1: port 7400 + 250 * domain + 10 is the first participant's.
+    """
+    for domain in random.sample(range(1, 102), 101):
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+            try:
+                probe.bind(("", 7410 + 250 * domain))
+            except OSError:
+                continue
+            return domain
+    raise SessionError("every DDS domain from 1 to 101 is in use on this computer")
 
 
 def _export_faults(config: SessionConfig, summary: ExportSummary, added: int) -> list[str]:
