@@ -43,6 +43,8 @@ def check_dataset(root: Path) -> Report:
         findings += _check_videos(dataset, index, line, table)
     if dataset.stats is not None:
         findings += _check_stats(dataset)
+    elif dataset.info.get("codebase_version") == "v2.0":
+        findings.append(_finding("error", "no-stats", f"{META}/{STATS}", "the file is missing"))
     facts = {
         "episodes": len(dataset.episodes),
         "rows": rows,
