@@ -28,6 +28,7 @@ from piper_collect.srv import StartEpisode
 
 STATUS_S = 0.2
 DISCOVERY_S = 0.5
+WAITING_TOLD_S = 5.0
 
 
 class RecorderNode(SessionNode):
@@ -46,6 +47,8 @@ class RecorderNode(SessionNode):
         self._end_ns = 0
         self._fault = ""
         self._message = ""
+        self._told_state = self._last_state = -1
+        self._state_since_ns = self._started_ns
         self._saved = 0
         self._arm_status_topic = resolve_topic("arm/status", self.config.session.namespace)
         self._firmware = self.config.arm.firmware
@@ -294,6 +297,21 @@ class RecorderNode(SessionNode):
             for m in self._monitors()
         ]
         self._status_publisher.publish(status)
+        self._tell_state(status.state, refusal, now_ns)
+
+    def _tell_state(self, state: int, refusal: str, now_ns: int) -> None:
+        """One line on the console when an episode can start, or has not been able to for a while."""
+        if state != self._last_state:
+            self._last_state, self._state_since_ns = state, now_ns
+        if state == self._told_state:
+            return
+        if state == RecorderStatus.STATE_READY:
+            self.get_logger().info(f"ready; episodes go to {self._folder.path}")
+        elif state == RecorderStatus.STATE_WAITING:
+            if now_ns - self._state_since_ns < WAITING_TOLD_S * 1e9:
+                return
+            self.get_logger().warning(f"no episode can start: {refusal}")
+        self._told_state = state
 
 
 def main(arguments: list[str] | None = None) -> int:
