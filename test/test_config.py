@@ -75,6 +75,14 @@ def test_an_empty_map_or_list_is_not_the_default_when_read_back() -> None:
     assert again.recorder.extra_topics == ()
 
 
+@pytest.mark.parametrize(
+    "task", ["\x85", "a\u2028b\u2029", "\ufeffx", "line\nbreak\t", "抓取 🙂", "'\"\\", " "]
+)
+def test_odd_text_survives_the_round_trip(task: str) -> None:
+    config = override_session(SessionConfig(), task=task)
+    assert session_from_text(dump_session(config), "again").session.task == task
+
+
 @settings(deadline=None, max_examples=50)
 @given(
     task=st.text(max_size=40),

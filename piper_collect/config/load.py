@@ -31,6 +31,17 @@ class _UniqueKeys(yaml.SafeLoader):
         return super().construct_mapping(node, deep=deep)
 
 
+class _ExactText(yaml.SafeDumper):
+    """Quotes text with characters that YAML takes for line breaks; plain, they would not come back."""
+
+    def represent_text(self, text: str) -> yaml.ScalarNode:
+        quoted = '"' if any(char in text for char in "\x85\u2028\u2029\ufeff") else None
+        return self.represent_scalar("tag:yaml.org,2002:str", text, style=quoted)
+
+
+_ExactText.add_representer(str, _ExactText.represent_text)
+
+
 def load_session(source: str | Path) -> SessionConfig:
     """Read a session configuration from a file, or from the package's ``config/`` by its bare name.
 
@@ -117,7 +128,8 @@ def session_from_parameters(parameters: Mapping[str, object]) -> SessionConfig:
 
 def dump_session(config: SessionConfig) -> str:
     """The YAML text of ``config``; ``session_from_text`` reads it back equal."""
-    return yaml.safe_dump({_NODES: {_PARAMETERS: plain(config)}}, sort_keys=False, allow_unicode=True)
+    content = {_NODES: {_PARAMETERS: plain(config)}}
+    return str(yaml.dump(content, Dumper=_ExactText, sort_keys=False, allow_unicode=True))
 
 
 def override_session(config: SessionConfig, *, task: str = "", root: str = "") -> SessionConfig:
