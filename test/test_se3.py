@@ -19,7 +19,7 @@ unit_quats = parts.filter(lambda q: np.linalg.norm(q) > 0.1).map(lambda q: np.ar
 poses = st.builds(lambda p, q: np.concatenate((p, q)), st.tuples(metres, metres, metres), unit_quats)
 
 
-def same_pose(a, b, tolerance=1e-12):
+def assert_same_pose(a, b, tolerance=1e-12):
     distance, angle = se3.pose_error(a, b)
     assert float(distance) < tolerance
     assert float(angle) < tolerance
@@ -28,15 +28,15 @@ def same_pose(a, b, tolerance=1e-12):
 @laws
 @given(poses)
 def test_inverse_undoes_a_pose(pose):
-    same_pose(se3.pose_compose(se3.pose_inverse(pose), pose), se3.IDENTITY_POSE7)
-    same_pose(se3.pose_compose(pose, se3.pose_inverse(pose)), se3.IDENTITY_POSE7)
+    assert_same_pose(se3.pose_compose(se3.pose_inverse(pose), pose), se3.IDENTITY_POSE7)
+    assert_same_pose(se3.pose_compose(pose, se3.pose_inverse(pose)), se3.IDENTITY_POSE7)
 
 
 @laws
 @given(poses, poses, poses)
 def test_composition_is_associative(a, b, c):
     left = se3.pose_compose(se3.pose_compose(a, b), c)
-    same_pose(left, se3.pose_compose(a, se3.pose_compose(b, c)))
+    assert_same_pose(left, se3.pose_compose(a, se3.pose_compose(b, c)))
 
 
 @laws
@@ -50,7 +50,7 @@ def test_composition_is_the_matrix_product(a, b):
 @given(poses)
 def test_pose_survives_the_matrix(pose):
     back = se3.pose_from_matrix(se3.matrix_from_pose(pose))
-    same_pose(back, pose)
+    assert_same_pose(back, pose)
     assert back[3] >= 0
 
 
