@@ -1,4 +1,4 @@
-# make demo   set everything up, then record, export and check simulated episodes (into demo/)
+# make demo   set everything up, then record, export and validate simulated episodes (into demo/)
 # make test   set everything up, then run all the tests
 #
 # Needs Linux on x86_64, Python 3.11 or 3.12 with venv and headers, a C++ compiler, make and git.
@@ -10,7 +10,7 @@ PYTHON ?= $(shell for p in python3 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info[:2] not in ((3, 11), (3, 12)))' 2>/dev/null \
 	&& { echo $$p; break; }; done)
 
-SOURCES := $(shell find piper_collect config launch msg srv scripts cmake -type f -not -name '*.pyc' -not -name '*.tmp') \
+SOURCES := $(shell find piper_collect config launch msg rviz srv urdf scripts cmake -type f -not -name '*.pyc' -not -name '*.tmp') \
 	CMakeLists.txt README.md package.xml pyproject.toml setup.py
 
 .PHONY: demo test clean
@@ -22,7 +22,7 @@ test: $(VENV)/.installed
 	$(VENV)/bin/ruff check
 	$(VENV)/bin/ruff format --check
 	$(VENV)/bin/mypy
-	$(VENV)/bin/python -m pytest $(PYTEST_ARGS)
+	$(VENV)/bin/python scripts/run_tests.py $(PYTEST_ARGS)
 
 $(VENV)/.installed: $(SOURCES)
 	@test -n "$(PYTHON)" || { echo "error: Python 3.11 or 3.12 is needed; set PYTHON=/path/to/python3.12" >&2; exit 1; }

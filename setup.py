@@ -1,6 +1,6 @@
 """The pip build: compiles msg/ and srv/ with the CMakeLists.txt that colcon uses.
 
-Where there are no ROS wheels (macOS, aarch64) the interfaces are left out: export, check and the
+Where there are no ROS wheels (macOS, aarch64) the interfaces are left out: export, validate and the
 other verbs that need no ROS still work there.
 """
 
@@ -18,7 +18,7 @@ from setuptools.command.build_py import build_py
 NAME = "piper_collect"
 HERE = Path(__file__).resolve().parent
 HAS_ROS_WHEELS = sys.platform == "linux" and platform.machine() == "x86_64"
-SHARED = ("config", "launch", "msg", "srv")
+SHARED = ("config", "launch", "msg", "rviz", "srv", "urdf")
 
 
 class BuildWithInterfaces(build_py):

@@ -72,9 +72,21 @@ class DatasetError(PiperCollectError):
     """A dataset root cannot be read, continued or written."""
 
 
+class DatasetLockError(DatasetError):
+    """A dataset cannot be had for writing: another process has it, or the folder cannot be written."""
+
+
 class KinematicsError(PiperCollectError):
     """A pose or joint vector is not one the arm can have."""
 
 
 class SessionError(PiperCollectError):
     """A recording session cannot start, go on or end as asked."""
+
+
+class ArmError(PiperCollectError):
+    """The arm cannot be reached, or does not do as it is told."""
+
+
+class LinkError(PiperCollectError):
+    """The headset's page cannot be served, or said something that it may not."""

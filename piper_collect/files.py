@@ -1,18 +1,46 @@
 """Writing files so that a kill at any instant leaves the old content or the new, never a part."""
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 
-def write_atomic(path: Path, content: str | bytes) -> None:
+def write_atomic(path: Path, content: str | bytes, *, mode: int = 0o666) -> None:
     """Replace ``path`` by ``content`` (text as UTF-8), and put both file and name on the disk.
+
+    Args:
+        path: The file.
+        content: All of it.
+        mode: Its permissions, less what the process masks; the file never has others, not even for a moment.
 
     Raises:
         OSError: as the system reports it; the old file is then untouched.
     """
+    with replacing(path, mode=mode) as file:
+        file.write(content.encode("utf-8") if isinstance(content, str) else content)
+
+
+@contextmanager
+def replacing(path: Path, *, mode: int = 0o666) -> Iterator[BinaryIO]:
+    """A file to write piece by piece that takes the place of ``path`` when the block ends well.
+
+    Args:
+        path: The file.
+        mode: Its permissions, less what the process masks.
+
+    Raises:
+        OSError: as the system reports it; the old file is then untouched, as it is after any error in the
+            block.
+    """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        write_synced(temporary, content.encode("utf-8") if isinstance(content, str) else content)
+        temporary.unlink(missing_ok=True)  # what a killed process of the same number left
+        with open(temporary, "xb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
         temporary.replace(path)
     except BaseException:
         temporary.unlink(missing_ok=True)

@@ -1,6 +1,10 @@
-"""Fixtures of the tests that start real ROS nodes; ROS is imported only when one of them is used."""
+"""Fixtures of several test files; ROS is imported only when one that starts nodes is used."""
 
-from collections.abc import Iterator
+import os
+import tempfile
+import uuid
+from collections import Counter
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -8,6 +12,13 @@ import pytest
 
 if TYPE_CHECKING:
     from ros_support import Rig, RosRun
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests that start nodes or a browser are marked ``nodes``: they mostly wait."""
+    for item in items:
+        if {"ros_run", "chromium"} & set(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.nodes)
 
 
 @pytest.fixture(scope="session")
@@ -29,3 +40,56 @@ def rig(ros_run: "RosRun", tmp_path: Path) -> Iterator["Rig"]:
 
     with rig_in(ros_run, tmp_path) as rig:
         yield rig
+
+
+@pytest.fixture
+def fast_path(tmp_path: Path) -> Iterator[Path]:
+    """A folder in memory where there is such, for tests that make and remove thousands of files."""
+    memory = Path("/dev/shm")
+    if not os.access(memory, os.W_OK):
+        yield tmp_path
+        return
+    with tempfile.TemporaryDirectory(dir=memory) as folder:
+        yield Path(folder)
+
+
+@pytest.fixture
+def no_sync(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files are not flushed to the disk, which is slow: no test here cuts the power."""
+    monkeypatch.setattr(os, "fsync", lambda descriptor: None)
+
+
+@pytest.fixture
+def tally(record_property: Callable[[str, object], None]) -> Iterator[Callable[..., None]]:
+    """Counts what a test did for docs/reliability.md: ``tally("messages checked", 300)``."""
+    counts: Counter[str] = Counter()
+
+    def count(what: str, number: int = 1) -> None:
+        counts[what] += number
+
+    yield count
+    for what, number in counts.items():
+        record_property(what, number)
+
+
+@pytest.fixture
+def can_channel() -> str:
+    """Name of a virtual CAN bus that no other test is on."""
+    return f"test_{uuid.uuid4().hex[:8]}"
+
+
+@pytest.fixture(scope="session")
+def vendor_site(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """Makes a vendor's message package, once; what to put on the Python path for it."""
+    from vendor_packages import SHARE, make_package
+
+    if not (SHARE / "rosidl_generator_py" / "resource").is_dir():
+        pytest.skip("the generators of the ROS wheels are not there: a vendor's messages cannot be made")
+    made: dict[str, Path] = {}
+
+    def site(package: str) -> Path:
+        if package not in made:
+            made[package] = make_package(tmp_path_factory.mktemp(package), package)
+        return made[package]
+
+    return site

@@ -1,14 +1,23 @@
 """Small literal episodes for the dataset tests."""
 
 from collections.abc import Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from piper_collect.config.profile import Profile, load_profile
-from piper_collect.core.types import CameraFrame, CameraStream, Episode, EpisodeCamera
-from piper_collect.dataset.writer import DatasetWriter, EpisodeIdentity, SavedEpisode
+from piper_collect.core.types import (
+    NO_SAMPLE,
+    CameraFrame,
+    CameraStream,
+    Episode,
+    EpisodeCamera,
+    RowSamples,
+)
+from piper_collect.dataset.stage import EpisodeIdentity
+from piper_collect.dataset.writer import DatasetWriter, SavedEpisode
 
 T0 = 1_700_000_000_000_000_000
 MS = 1_000_000
@@ -19,6 +28,7 @@ FRAMES_MS = (2, 36, 69, 102)
 QUARTER_TURN = (0.7071067811865476, 0.0, 0.0, 0.7071067811865476)
 
 
+@cache
 def profile() -> Profile:
     return load_profile(Path(__file__).parents[1] / "config/profiles/piper.yaml")
 
@@ -54,6 +64,18 @@ def columns(rows: int, start: float = 0.0) -> dict[str, np.ndarray]:
     }
 
 
+def rows_of(stamps: np.ndarray) -> RowSamples:
+    return RowSamples(stamp_ns=stamps, stale=np.zeros(len(stamps), dtype=bool))
+
+
+def shown_frames(ticks: np.ndarray, frames: Sequence[CameraFrame]) -> RowSamples:
+    """The newest frame not after each tick."""
+    stamps = np.sort(np.array([f.stamp_ns for f in frames], np.int64))
+    newest = np.searchsorted(stamps, ticks, side="right") - 1
+    shown = np.where(newest >= 0, stamps[np.maximum(newest, 0)], NO_SAMPLE)
+    return RowSamples(stamp_ns=shown, stale=newest < 0)
+
+
 def episode(
     name: str = "pick/episode_000000",
     *,
@@ -72,7 +94,10 @@ def episode(
         t0_ns=T0,
         tick_ns=ticks,
         columns=values,
-        sample_ns=dict.fromkeys(values, ticks),
+        samples={
+            **dict.fromkeys(values, rows_of(ticks)),
+            **{c: shown_frames(ticks, frames) for c in cameras},
+        },
         cameras={c: camera(c, frames) for c in cameras},
         task=task,
         counts={"rows_gap": 0},

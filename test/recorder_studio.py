@@ -2,14 +2,23 @@
 
 from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 
 from ros_support import Rig
 
 from piper_collect.bag.reader import open_bag
 from piper_collect.config.schema import SessionConfig, SourceSettings
 from piper_collect.core.kinematics import JOINT_NAMES
+from piper_collect.nodes.qos import STREAM_QOS
 
 JOINTS, TARGET = "/arm/joint_states", "/teleop/target"
+LOOK_S = "0.1"
+"""No other session is in the domain of a test run, and none needs to be looked for."""
+
+LOOK_S = "0.1"
+"""No other session is in the domain of a test run, and none needs to be looked for."""
+
+KEPT = STREAM_QOS.depth - 10
 WAITING, READY, RECORDING, SAVING, FAULT = range(5)
 
 
@@ -31,14 +40,14 @@ def config_of(root, *, extra=(), **recorder):
 class Studio:
     """A recorder, the two topics that it needs, and what the test hears of it."""
 
-    def __init__(self, rig: Rig, config: SessionConfig) -> None:
+    def __init__(self, rig: Rig, config: SessionConfig, *, site: Path | None = None) -> None:
         from piper_collect.msg import RecorderStatus, TeleopTarget
         from rclpy.qos import DurabilityPolicy, QoSProfile
         from sensor_msgs.msg import JointState
 
         self.rig, self.config = rig, config
         self.root = rig.folder / config.session.root
-        self.process = rig.start("recorder_node", config)
+        self.process = rig.start("recorder_node", config, site=site, look_s=LOOK_S)
         latched = QoSProfile(depth=100, durability=DurabilityPolicy.TRANSIENT_LOCAL)
         self.statuses = rig.listen(RecorderStatus, "recorder/status", latched)
         self.publishers = {
@@ -46,6 +55,7 @@ class Studio:
             TARGET: rig.publisher(TeleopTarget, TARGET),
         }
         self.sent: dict[str, list[int]] = {JOINTS: [], TARGET: []}
+        self.ahead_ns: dict[str, int] = {}
 
     def send(self, *topics: str) -> None:
         """Publish one message on each of ``topics``, or on both."""
@@ -54,13 +64,14 @@ class Studio:
         from piper_collect.nodes.convert import joint_state_msg, stamp_msg
 
         for topic in topics or (JOINTS, TARGET):
-            stamp_ns = self.rig.now_ns()
+            stamp_ns = self.rig.now_ns() + self.ahead_ns.get(topic, 0)
             count = len(self.sent[topic])
             if topic == JOINTS:
                 message = joint_state_msg(stamp_ns, [count + k / 8 for k in range(6)], 0.05)
             else:
                 message = TeleopTarget(gripper_width=float(count), engaged=True)
                 message.header.stamp = stamp_msg(stamp_ns)
+                message.header.frame_id = "base_link"
             self.publishers[topic].publish(message)
             self.sent[topic].append(stamp_ns)
 
@@ -80,8 +91,17 @@ class Studio:
         )
 
     def ready(self) -> None:
-        """Feed it until it can start."""
+        """Feed it until it can start, and until nothing that was sent is still on its way."""
         self.until_state(READY, meanwhile=self.send)
+        self.rig.until(
+            lambda: all(self.heard_ns(topic) > sent[-1] - 10**6 for topic, sent in self.sent.items() if sent),
+            "the recorder does not hear what was sent",
+        )
+
+    def heard_ns(self, topic: str) -> int:
+        """Header stamp of the newest message that the recorder has of a topic, to the microsecond."""
+        stamp = self.status.header.stamp
+        return stamp.sec * 10**9 + stamp.nanosec - round(self.topic(topic).age_s * 1e9)
 
     def start(self, task: str = "", *, sent_before: bool = False):
         from piper_collect.srv import StartEpisode
@@ -97,14 +117,18 @@ class Studio:
         return self.rig.call(Trigger, f"recorder/{name}")
 
     def feed(self, count: int) -> None:
-        """Publish ``count`` messages a topic and wait until the recorder says that it wrote them."""
-        for _ in range(count):
+        """Publish ``count`` messages a topic and wait until the recorder says that it wrote them.
+
+        Never more at once than DDS keeps for a recorder that stands still.
+        """
+        for number in range(1, count + 1):
             self.send()
             self.rig.spin(0.003)
-        self.rig.until(
-            lambda: all(self.topic(t).messages >= len(self.sent[t]) for t in self.sent),
-            "the recorder did not count what was published",
-        )
+            if number == count or number % KEPT == 0:
+                self.rig.until(
+                    lambda: all(self.topic(t).messages >= len(self.sent[t]) for t in self.sent),
+                    "the recorder did not count what was published",
+                )
 
     def record(self, count: int = 20) -> None:
         """One saved episode."""

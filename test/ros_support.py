@@ -228,21 +228,27 @@ class Rig:
         self._executor = SingleThreadedExecutor(context=self._context)
         self._executor.add_node(self.node)
         self._files = 0
+        self._deaf: list[Any] = []
 
-    def start(self, executable: str, config: SessionConfig, **parameters: str) -> RunningProcess:
-        """Start a node of the package under ``config``."""
+    def start(
+        self, executable: str, config: SessionConfig, *, site: Path | None = None, **parameters: str
+    ) -> RunningProcess:
+        """Start a node of the package under ``config``; ``site`` is added to its Python path."""
         self._files += 1
         file = self.folder / f"session_{self._files}.yaml"
         file.write_text(dump_session(config), encoding="utf-8")
-        return self.start_with(executable, file, **parameters)
+        return self.start_with(executable, file, site=site, **parameters)
 
-    def start_with(self, executable: str, file: Path, **parameters: str) -> RunningProcess:
+    def start_with(
+        self, executable: str, file: Path, *, site: Path | None = None, **parameters: str
+    ) -> RunningProcess:
         """Start a node of the package with a parameter file."""
         command = [sys.executable, "-m", "piper_collect.nodes", executable]
         command += ["--ros-args", "--params-file", str(file)]
         for name, value in parameters.items():
             command += ["-p", f"{name}:={value}"]
-        return self.add(self.run.launch(executable, command))
+        path = os.pathsep.join(map(str, [ROOT, *([site] if site else [])]))
+        return self.add(self.run.launch(executable, command, PYTHONPATH=path))
 
     def add(self, process: RunningProcess) -> RunningProcess:
         """Take care of ``process``: it must not end unasked, and ends with the rig."""
@@ -278,13 +284,13 @@ class Rig:
                 meanwhile()
             self.spin()
 
-    def call(self, service_type: type, name: str, **fields: object) -> Any:
+    def call(self, service_type: Any, name: str, **fields: object) -> Any:
         """The answer of a service."""
         future = self.ask(service_type, name, **fields)
         self.until(future.done, f"no answer from {name}")
         return future.result()
 
-    def ask(self, service_type: type, name: str, **fields: object) -> Any:
+    def ask(self, service_type: Any, name: str, **fields: object) -> Any:
         """Call a service that is there; the future of its answer."""
         client = self.node.create_client(service_type, name)
         self.until(client.service_is_ready, f"nobody serves {name}")
@@ -308,13 +314,23 @@ class Rig:
         """Now on the clock that stamps are made of."""
         return time.time_ns()
 
+    def deaf_node(self) -> Any:
+        """A node that others find and that never takes what it is sent."""
+        self._deaf.append(rclpy.create_node(f"deaf_{len(self._deaf)}", context=self._context))
+        return self._deaf[-1]
+
     def close(self) -> None:
-        """End what still runs."""
+        """End what still runs, all at once."""
+        for process in self.processes:
+            if process.exit_code() is None:
+                process.send(signal.SIGCONT)
+                process.send(signal.SIGINT)
         for process in self.processes:
             process.end()
         self.run.segments |= mapped_segments(os.getpid())
         self._executor.shutdown()
-        self.node.destroy_node()
+        for node in (self.node, *self._deaf):
+            node.destroy_node()
         rclpy.try_shutdown(context=self._context)
         self.run.remove_dead_segments()
 

@@ -9,8 +9,8 @@ import numpy as np
 from PIL import Image as PilImage
 from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
-from piper_collect.bag.backends import make_writer
-from piper_collect.bag.storage import TopicInfo
+from piper_collect.bag.backends import choose_storage
+from piper_collect.bag.storage import BagWriter, QosProfile, TopicInfo
 
 MS = 1_000_000
 START = 1_700_000_000_000_000_000
@@ -19,15 +19,38 @@ JOINTS = ["joint1", "joint2", "joint3", "joint4", "joint5", "joint6"]
 JOINT_STATE = "sensor_msgs/msg/JointState"
 POSE_STAMPED = "geometry_msgs/msg/PoseStamped"
 TELEOP_TARGET = "piper_collect/msg/TeleopTarget"
+ARM_STATUS = "piper_collect/msg/ArmStatus"
+POWER_ON = 2
+QUEST_INPUT = "piper_collect/msg/QuestInput"
 IMAGE = "sensor_msgs/msg/Image"
+CAMERA_INFO = "sensor_msgs/msg/CameraInfo"
 COMPRESSED = "sensor_msgs/msg/CompressedImage"
+FFMPEG_PACKET = "ffmpeg_image_transport_msgs/msg/FFMPEGPacket"
+COMPRESSED_VIDEO = "foxglove_msgs/msg/CompressedVideo"
+VIDEO_DEFINITIONS = {
+    FFMPEG_PACKET: (
+        "std_msgs/Header header\nint32 width\nint32 height\nstring encoding\nuint64 pts\nuint8 flags\n"
+        "bool is_bigendian\nuint8[] data\n"
+    ),
+    COMPRESSED_VIDEO: ("builtin_interfaces/Time timestamp\nstring frame_id\nuint8[] data\nstring format\n"),
+}
+"""Fields of messages that no package here brings."""
+
+
+def make_writer(storage_id: str) -> BagWriter:
+    """A writer that writes alike on every machine."""
+    return choose_storage(storage_id, "pip").writer()
 
 
 @cache
 def store():
     typestore = get_typestore(Stores.ROS2_JAZZY)
-    text = (MSG_FOLDER / "TeleopTarget.msg").read_text(encoding="utf-8")
-    typestore.register(get_types_from_msg(text, TELEOP_TARGET))
+    types = {}
+    for path in MSG_FOLDER.glob("*.msg"):
+        types |= get_types_from_msg(path.read_text(encoding="utf-8"), f"piper_collect/msg/{path.stem}")
+    for name, text in VIDEO_DEFINITIONS.items():
+        types |= get_types_from_msg(text, name)
+    typestore.register(types)
     return typestore
 
 
@@ -61,6 +84,61 @@ def teleop_target(stamp_ns, xyz, xyzw, width, frame_id="base_link"):
     return make(TELEOP_TARGET, header(stamp_ns, frame_id), pose(xyz, xyzw), float(width), True)
 
 
+def arm_status(stamp_ns, firmware, faults=()):
+    return make(ARM_STATUS, header(stamp_ns), "piper", POWER_ON, 1, 0, list(faults), firmware)
+
+
+def controller(*, connected=True, buttons=(0.25, 1.0), axes=(0.0, -0.5), xyz=(0.1, 1.2, -0.3)):
+    values = np.array(buttons, dtype=np.float64)
+    place = pose(xyz, [0, 0, 0.6, 0.8])
+    return make(
+        "piper_collect/msg/QuestController",
+        connected,
+        ["meta-quest-touch-plus", "oculus-touch"] if connected else [],
+        connected,
+        False,
+        place,
+        connected,
+        place,
+        values,
+        values > 0.5,
+        values > 0.0,
+        np.array(axes, dtype=np.float64),
+    )
+
+
+def quest_input(stamp_ns, sequence, *, headset_ms=1234.5, head_xyz=(0, 1.6, 0), left=None, right=None):
+    return make(
+        QUEST_INPUT,
+        header(stamp_ns, "quest_local_floor"),
+        headset_ms,
+        sequence,
+        "visible",
+        True,
+        pose(head_xyz, [0, 0, 0, 1]),
+        left or controller(connected=False, buttons=(), axes=()),
+        right or controller(),
+    )
+
+
+def camera_info(stamp_ns, *, focal=500.0, width=64, height=48, d=(0.1, -0.2, 0.0, 0.0, 0.03)):
+    cx, cy = width / 2, height / 2
+    return make(
+        CAMERA_INFO,
+        header(stamp_ns, "cam_optical"),
+        height,
+        width,
+        "plumb_bob",
+        np.array(d, dtype=np.float64),
+        np.array([focal, 0, cx, 0, focal, cy, 0, 0, 1], dtype=np.float64),
+        np.eye(3).ravel(),
+        np.array([focal, 0, cx, 0, 0, focal, cy, 0, 0, 0, 1, 0], dtype=np.float64),
+        1,
+        2,
+        make("sensor_msgs/msg/RegionOfInterest", 3, 4, 20, 30, False),
+    )
+
+
 def picture(rgb, height=48, width=64):
     return np.broadcast_to(np.array(rgb, dtype=np.uint8), (height, width, 3)).copy()
 
@@ -81,21 +159,34 @@ def jpeg_image(stamp_ns, pixels, text="rgb8; jpeg compressed bgr8"):
     )
 
 
+def ffmpeg_packet(stamp_ns, data, text="h264;yuv420p;bgr8;bgr8", size=(48, 64)):
+    content = np.frombuffer(data, dtype=np.uint8)
+    return make(FFMPEG_PACKET, header(stamp_ns, "optical"), size[1], size[0], text, 0, 0, False, content)
+
+
+def compressed_video(stamp_ns, data, text="h264"):
+    content = np.frombuffer(data, dtype=np.uint8)
+    return make(COMPRESSED_VIDEO, header(stamp_ns).stamp, "optical", content, text)
+
+
 def write_bag(
     path: Path,
     messages: Iterable[tuple[str, int, object]],
     custom: Mapping[str, str] | None = None,
     types: Mapping[str, str] | None = None,
+    qos: Mapping[str, tuple[QosProfile, ...]] | None = None,
+    storage: str = "mcap",
 ) -> Path:
     """Write (topic, receive_ns, message) by receive time; ``types`` adds topics without messages."""
     path.parent.mkdir(parents=True, exist_ok=True)
     ordered = sorted(messages, key=lambda item: item[1])
     kinds = {**(types or {}), **{topic: message.__msgtype__ for topic, _, message in ordered}}
-    writer = make_writer("mcap")
+    writer = make_writer(storage)
     writer.open(path, dict(custom or {}))
     for topic, kind in kinds.items():
         definition = store().generate_msgdef(kind, ros_version=2)[0]
-        writer.create_topic(TopicInfo(name=topic, type=kind, message_definition=definition))
+        offered = (qos or {}).get(topic, ())
+        writer.create_topic(TopicInfo(name=topic, type=kind, qos=offered, message_definition=definition))
     for topic, receive_ns, message in ordered:
         writer.write(topic, bytes(store().serialize_cdr(message, message.__msgtype__)), receive_ns)
     writer.close()

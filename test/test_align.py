@@ -298,9 +298,9 @@ def test_laws_of_rows(stamps, clock, fps):
     assert (np.diff(slot) > 0).all()
     assert slot[-1] < counts["slots"]
     for key in ("act", "arm"):
-        age = aligned.tick_ns - aligned.sample_ns[key]
+        age = aligned.tick_ns - aligned.samples[key].stamp_ns
         assert ((age >= 0) & (age <= 50 * MS)).all()
-        shown = (aligned.sample_ns[key] - START) / MS
+        shown = (aligned.samples[key].stamp_ns - START) / MS
         np.testing.assert_array_equal(aligned.columns[key][:, 0], shown)
     if clock == "action":
         assert set(aligned.tick_ns.tolist()) <= {START + t * MS for t in stamps[0]}

@@ -140,7 +140,7 @@ def test_a_command_that_is_no_number_is_ignored_and_the_next_is_obeyed(arm):
 def test_the_status_names_the_firmware(arm):
     arm.rig.until(lambda: len(arm.statuses) >= 3, "no status")
     for status in arm.statuses:
-        assert (status.model, status.firmware, status.enabled) == ("piper", "S-V1.8-5", True)
+        assert (status.model, status.firmware, status.power) == ("piper", "S-V1.8-5", status.POWER_ON)
         assert status.control_mode == status.CONTROL_POSITION
     assert stamps_ns(arm.statuses).min() > 0
 

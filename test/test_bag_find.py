@@ -34,6 +34,24 @@ def test_depth(tmp_path):
         find_bags([tmp_path])
 
 
+def test_unfinished_recordings_alone_are_named_with_what_can_be_done(tmp_path):
+    session = tmp_path / "root" / "pick_20260101_120000"
+    left = session / ".recording" / "episode_000002"
+    left.parent.mkdir(parents=True)
+    write_strings(left, ROWS)
+    (session / ".recording" / "deleted_000001").mkdir()
+    for path in (session, tmp_path):
+        with pytest.raises(BagError) as caught:
+            find_bags([path])
+        assert str(caught.value) == (
+            f"{path}: only recordings that were never finished are here (got {left}) "
+            "-> piper-collect recover makes episodes of them, marked as incomplete"
+        )
+    assert find_bags([left]) == [left]
+    write_strings(session / "episode_000000", ROWS)
+    assert find_bags([session]) == [session / "episode_000000"]
+
+
 def test_what_counts_as_a_bag(tmp_path):
     only = {
         "split": ["b_0.mcap", "b_1.mcap"],
@@ -63,6 +81,15 @@ def test_what_counts_as_a_bag(tmp_path):
         find_bags([tmp_path / "split", tmp_path / "none"])
     with pytest.raises(BagError, match="no such path"):
         find_bags([tmp_path / "missing"])
+
+
+def test_a_file_beside_folders_hides_none_of_them(tmp_path):
+    (tmp_path / "s").mkdir()
+    write_mcap(tmp_path / "s" / "notes_0.mcap", ROWS)
+    write_strings(tmp_path / "s" / "episode_000000", ROWS)
+    assert find_bags([tmp_path]) == [tmp_path / "s", tmp_path / "s" / "episode_000000"]
+    write_mcap(tmp_path / "s" / "other.mcap", ROWS)
+    assert [p.name for p in find_bags([tmp_path])] == ["notes_0.mcap", "other.mcap", "episode_000000"]
 
 
 def test_content_hash_is_of_the_storage_alone(tmp_path):

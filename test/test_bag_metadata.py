@@ -4,8 +4,9 @@ import pytest
 import yaml
 
 from piper_collect.bag.metadata import BagMetadata, metadata_text, parse_metadata, write_metadata
-from piper_collect.bag.qos import INFINITE_NS, QosProfile, parse_qos, qos_text
+from piper_collect.bag.qos import QosProfile, parse_qos, qos_text
 from piper_collect.bag.storage import TopicInfo
+from piper_collect.core.qos_match import INFINITE_NS
 from piper_collect.errors import BagError
 
 VERSION_2 = """
@@ -103,6 +104,26 @@ def test_written_metadata_reads_back():
         text = metadata_text(metadata, outer_key=outer_key)
         assert text.startswith("rosbag2_bagfile_information:\n" if outer_key else "version: 9\n")
         assert parse_metadata(text, where="x") == metadata
+
+
+def test_characters_that_rosbag2_writes_as_they_are():
+    """yaml-cpp escapes other control characters, and quotes no text for a separator of lines in it."""
+    texts = {"task": "a\x7fb", "note": "a \u2028 b\u2029c", "stand_in": "\ue000\x7f", "key\x7f": "007"}
+    version_9 = "rosbag2_bagfile_information:\n  version: 9\n  custom_data:\n"
+    lines = [f'    "{key}": "{text}"\n' for key, text in texts.items()]
+    lines.append("    plain: a\u2028b\n")
+    read = parse_metadata(version_9 + "".join(lines), where="x")
+    assert read.custom_data == {**texts, "plain": "a\u2028b"}
+    again = parse_metadata(metadata_text(BagMetadata(storage_id="mcap", custom_data=texts)), where="x")
+    assert again.custom_data == texts
+
+
+@pytest.mark.parametrize("control", ["\x00", "\x1b", "\x9f"])
+def test_other_control_characters_are_not_rosbag2s(control: str):
+    with pytest.raises(BagError, match="not YAML"):
+        parse_metadata(
+            f'rosbag2_bagfile_information:\n  version: 9\n  custom_data:\n    "a": "{control}"\n', where="x"
+        )
 
 
 def test_writing_replaces_whole_and_leaves_no_partial_file(tmp_path):

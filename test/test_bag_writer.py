@@ -1,26 +1,19 @@
 """Bags that are written: by every reader the same, whole or gone, and half a second lost in a kill."""
 
-import os
-import resource
-import signal
-import subprocess
-import sys
 from pathlib import Path
 
-import pytest
 import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from mcap.reader import make_reader
 from rosbags.highlevel import AnyReader
 from rosbags.rosbag2 import Reader
+from sample_bags import make_writer
 
 from piper_collect import __version__
-from piper_collect.bag.backends import make_writer
 from piper_collect.bag.definitions import Definitions
 from piper_collect.bag.reader import open_bag
 from piper_collect.bag.storage import QosProfile, TopicInfo
-from piper_collect.errors import BagError, ConfigError
 
 STRING = "std_msgs/msg/String"
 NO_START_NS = 9223372036854775807
@@ -185,21 +178,6 @@ def test_metadata_records_inside_the_file(tmp_path):
     ]
 
 
-def test_a_bag_without_messages(tmp_path):
-    writer = make_writer("mcap")
-    writer.open(tmp_path / "bag", {})
-    writer.create_topic(topic("/a"))
-    summary = writer.close()
-    assert (summary.start_ns, summary.end_ns, summary.message_count) == (None, None, 0)
-    text = yaml.safe_load((tmp_path / "bag" / "metadata.yaml").read_text())["rosbag2_bagfile_information"]
-    assert text["starting_time"] == {"nanoseconds_since_epoch": NO_START_NS}
-    assert text["custom_data"] is None
-    with open_bag(tmp_path / "bag") as bag:
-        assert list(bag.messages()) == []
-        assert bag.topics["/a"].type == STRING
-        assert bag.start_ns is None
-
-
 def test_flush_is_due_every_half_second(tmp_path):
     writer = make_writer("mcap")
     writer.open(tmp_path / "bag", {})
@@ -229,45 +207,6 @@ def test_what_is_flushed_can_be_read_before_close(tmp_path):
     writer.abort()
 
 
-KILLED = """
-import sys, time
-from pathlib import Path
-from piper_collect.bag.backends import make_writer
-from piper_collect.bag.storage import TopicInfo
-writer = make_writer("mcap")
-writer.open(Path(sys.argv[1]), {"episode": "3"})
-writer.create_topic(TopicInfo(name="/a", type="std_msgs/msg/String", message_definition="string data\\n"))
-count = 0
-while True:
-    writer.write("/a", b"\\x00\\x01\\x00\\x00\\x02\\x00\\x00\\x00x\\x00" + bytes(500), count)
-    count += 1
-    if writer.flush_due(time.monotonic()):
-        print(count, flush=True)
-    time.sleep(0.001)
-"""
-
-
-def test_a_kill_takes_only_what_came_after_the_last_flush(tmp_path):
-    root = Path(__file__).resolve().parent.parent
-    child = subprocess.Popen(
-        [sys.executable, "-c", KILLED, str(tmp_path / "bag")],
-        stdout=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONPATH": str(root)},
-    )
-    flushed = [int(child.stdout.readline()) for _ in range(3)]
-    child.send_signal(signal.SIGKILL)
-    flushed += [int(line) for line in child.stdout.read().split()]
-    child.wait()
-    child.stdout.close()
-    assert tree(tmp_path) == ["bag", "bag/bag_0.mcap"]
-    with open_bag(tmp_path / "bag") as bag:
-        assert bag.incomplete
-        stamps = [m.receive_ns for m in bag.messages()]
-    assert stamps == list(range(len(stamps)))
-    assert len(stamps) >= flushed[-1] >= 100
-
-
 def test_abort_leaves_nothing(tmp_path):
     (tmp_path / "kept").write_text("x")
     writer = make_writer("mcap")
@@ -282,58 +221,6 @@ def test_abort_leaves_nothing(tmp_path):
     writer.close()
     writer.abort()
     assert tree(tmp_path) == ["bag", "bag/bag_0.mcap", "bag/metadata.yaml", "kept"]
-
-
-def test_a_full_disk_stops_the_bag_and_abort_still_clears_it(tmp_path):
-    writer = make_writer("mcap")
-    writer.open(tmp_path / "bag", {})
-    writer.create_topic(topic("/a"))
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, hard))
-    try:
-        writer.write("/a", string_cdr("x" * 1_000_000), 1)
-        with pytest.raises(BagError, match="cannot be written"):
-            writer.flush_due(0.0)
-        with pytest.raises(BagError, match="earlier write"):
-            writer.write("/a", string_cdr("y"), 2)
-        with pytest.raises(BagError, match="earlier write"):
-            writer.close()
-        assert not (tmp_path / "bag" / "metadata.yaml").exists()
-        writer.abort()
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    assert tree(tmp_path) == []
-
-
-def test_misuse_is_named(tmp_path):
-    writer = make_writer("mcap")
-    with pytest.raises(BagError, match="no bag open"):
-        writer.write("/a", b"", 1)
-    with pytest.raises(BagError, match="cannot be made"):
-        writer.open(tmp_path / "missing" / "bag", {})
-    (tmp_path / "old").mkdir()
-    with pytest.raises(BagError, match="does not exist yet"):
-        writer.open(tmp_path / "old", {})
-    assert tree(tmp_path) == ["old"]
-    writer.open(tmp_path / "bag", {})
-    writer.create_topic(topic("/arm/status"))
-    with pytest.raises(BagError, match="already"):
-        writer.open(tmp_path / "other", {})
-    with pytest.raises(BagError, match="did you mean '/arm/status'"):
-        writer.write("/arm/state", b"", 1)
-    with pytest.raises(BagError, match="in the bag already"):
-        writer.create_topic(topic("/arm/status"))
-    for receive_ns in (-1, 2**63 - 1):
-        with pytest.raises(BagError, match="out of range"):
-            writer.write("/arm/status", string_cdr("x"), receive_ns)
-    assert writer.close().message_count == 0
-    with pytest.raises(BagError, match="no bag open"):
-        writer.close()
-
-
-def test_an_unknown_storage_is_a_configuration_error():
-    with pytest.raises(ConfigError, match="Valid: mcap"):
-        make_writer("sqlite3")
 
 
 NAMES = st.sampled_from(["/a", "/b", "/rig_2/arm/joint_states"])

@@ -30,30 +30,50 @@ def program(*words, **environment):
     )
 
 
-def test_export_then_check(tmp_path, bag, capsys):
+def test_export_then_validate(tmp_path, bag, capsys):
     assert cli.main(["export", str(bag), "-o", str(tmp_path / "ds")]) == 0
     out, err = capsys.readouterr()
     assert "episode_000000" in out
     assert "1 exported" in out
     assert out.count("stock LeRobot refuses") == 1
     assert err == ""
-    assert cli.main(["check", str(tmp_path / "ds")]) == 0
-    assert "1 episodes, 30 rows, 0 errors" in capsys.readouterr().out
+    assert cli.main(["validate", str(tmp_path / "ds")]) == 0
+    assert "1 episode, 30 rows, 0 errors" in capsys.readouterr().out
 
 
 def test_json_is_all_there_is_on_stdout(tmp_path, bag, capsys):
     assert cli.main(["export", str(bag), "-o", str(tmp_path / "ds"), "--json"]) == 0
     summary = json.loads(capsys.readouterr().out)
-    assert [(b["status"], b["rows"], b["episode_index"]) for b in summary["bags"]] == [("exported", 30, 0)]
+    assert [(b["status"], b["rows"], b["episodes"]) for b in summary["bags"]] == [("exported", 30, [0])]
     assert summary["bags"][0]["video_frames"] == {"cam_front": 29, "cam_wrist": 29}
-    assert cli.main(["check", str(tmp_path / "ds"), "--json"]) == 0
+    assert cli.main(["validate", str(tmp_path / "ds"), "--json"]) == 0
     report = json.loads(capsys.readouterr().out)
-    assert (report["ok"], report["findings"]) == (True, [])
+    assert report["ok"]
+    warned = {f["code"] for f in report["findings"] if f["level"] != "info"}
+    assert warned == {"flat-frames", "kinematics"}
 
 
 def test_quiet_says_nothing(tmp_path, bag, capsys):
     assert cli.main(["export", str(bag), "-o", str(tmp_path / "ds"), "--quiet"]) == 0
     assert capsys.readouterr() == ("", "")
+
+
+def test_recordings_that_are_not_whole_are_named_and_alone_are_a_failure(tmp_path, capsys):
+    later = START + 10**10
+    sample_bag(tmp_path / "rec/episode_000000")
+    cut = sample_bag(tmp_path / "rec/episode_000001", start=later, outcome="interrupted")
+    line = (
+        "left out rec/episode_000001: the recording was interrupted "
+        "(--allow-incomplete takes it all the same)\n"
+    )
+    words = ["-o", str(tmp_path / "ds"), "--quiet"]
+    assert cli.main(["export", str(cut), *words]) == 1
+    assert capsys.readouterr() == ("", line)
+    assert not (tmp_path / "ds").exists()
+    for _ in range(2):  # added, then in it already
+        assert cli.main(["export", str(tmp_path / "rec"), *words]) == 0
+        assert capsys.readouterr() == ("", line)
+    assert cli.main(["export", str(cut), *words, "--allow-incomplete"]) == 0
 
 
 def test_a_bag_that_fails_is_one_line_on_stderr_and_exit_1(tmp_path, capsys):
@@ -75,7 +95,7 @@ def test_a_bag_that_fails_is_one_line_on_stderr_and_exit_1(tmp_path, capsys):
             ["export", ".", "-o", "ds", "--config", "piper_ros_realsens"],
             "did you mean 'piper_ros_realsense'?",
         ),
-        (["check", "nowhere"], "error: nowhere: is no dataset"),
+        (["validate", "nowhere"], "error: nowhere: no such path (expected a dataset"),
     ],
 )
 def test_an_error_is_one_line_and_exit_1(tmp_path, monkeypatch, capsys, words, expected):
@@ -87,7 +107,9 @@ def test_an_error_is_one_line_and_exit_1(tmp_path, monkeypatch, capsys, words, e
     assert err.count("\n") == 1
 
 
-@pytest.mark.parametrize("words", [[], ["exprot"], ["export"], ["export", "x"], ["check", "--no-such"]])
+@pytest.mark.parametrize(
+    "words", [[], ["exprot"], ["export"], ["export", "x", "--split", "0"], ["validate", "--no-such"]]
+)
 def test_a_usage_error_is_exit_2(words, capsys):
     with pytest.raises(SystemExit) as stopped:
         cli.main(words)
@@ -116,9 +138,9 @@ def test_how_a_verb_ends(monkeypatch, capsys, error, code, said):
 
 
 def test_an_executable_may_be_named_after_its_verb(tmp_path, capsys):
-    assert cli.main_as("/lib/piper_collect/check", [str(tmp_path / "none")]) == 1
-    assert cli.main_as("/bin/piper-collect", ["check", str(tmp_path / "none")]) == 1
-    assert capsys.readouterr().err.count("is no dataset") == 2
+    assert cli.main_as("/lib/piper_collect/validate", [str(tmp_path / "none")]) == 1
+    assert cli.main_as("/bin/piper-collect", ["validate", str(tmp_path / "none")]) == 1
+    assert capsys.readouterr().err.count("no such path") == 2
 
 
 def test_every_verb_in_the_table_is_there():
@@ -128,7 +150,7 @@ def test_every_verb_in_the_table_is_there():
         assert about[:1].islower()
 
 
-@pytest.mark.parametrize("words", [["--help"], ["export", "--help"], ["check", "--help"]])
+@pytest.mark.parametrize("words", [["--help"], *([v, "--help"] for v in ("export", "finalize", "validate"))])
 def test_help_imports_nothing_heavy(words):
     code = (
         "import sys\n"
@@ -159,7 +181,7 @@ def test_a_poor_locale_breaks_nothing(tmp_path, encoding):
     again = program("export", bag, "-o", tmp_path / "ds", "--json", **environment)
     held = json.loads(again.stdout)["bags"][0]
     assert (held["status"], Path(held["bag"]).name) == ("held", "拾う")
-    failed = program("check", tmp_path / "無", **environment)
+    failed = program("validate", tmp_path / "無", **environment)
     assert (failed.returncode, failed.stderr.count(b"\n")) == (1, 1)
 
 

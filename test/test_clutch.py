@@ -8,7 +8,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from piper_collect.core import se3
-from piper_collect.core.clutch import ClutchConfig, ClutchState, clutch_step
+from piper_collect.core.clutch import ClutchConfig, ClutchState, clutch_step, clutch_steps
 from piper_collect.core.quest import QuestController, QuestSample, XrPose, webxr_to_flu_pose
 from piper_collect.errors import ConfigError, KinematicsError
 
@@ -167,6 +167,25 @@ def test_what_cannot_be_believed_opens_until_pressed_again(fault, words):
     assert goal.engaged
 
 
+@pytest.mark.parametrize(
+    "gone",
+    [
+        {"connected": False, "pose_valid": False, "button_values": (), "axes": ()},
+        {"visibility": "hidden", "connected": False, "pose_valid": False, "button_values": ()},
+        {"visibility": "visible-blurred"},
+    ],
+)
+def test_a_grip_that_could_not_be_seen_is_not_taken_for_open(gone):
+    """The controller sleeps, or the headset is off, with the grip held: coming back must not move the arm."""
+    state = engaged()
+    state, goal = run([sample(3, **gone), sample(4, **gone)], state=state)
+    assert not goal.engaged
+    state, goal = run([sample(5, squeeze=1.0), sample(6, squeeze=1.0)], state=state)
+    assert not goal.engaged
+    _, goal = run([sample(7), sample(8, squeeze=1.0)], state=state)
+    assert goal.engaged
+
+
 def test_emulated_positions_by_choice():
     config = ClutchConfig(allow_emulated=True)
     _, goal = run([sample(3, 1.0, pose_emulated=True)], config, engaged(config))
@@ -189,6 +208,25 @@ def test_a_gap_between_samples_opens_although_no_step_saw_it():
     _, goal = run([sample(100, 1.0)], state=engaged())
     assert not goal.engaged
     assert "silent" in goal.reason
+
+
+def test_what_came_in_a_stall_is_taken_step_by_step():
+    came = [sample(3 + k, 1.0, position=(0.2, 1.1, -0.4 - 0.01 * k)) for k in range(13)]
+    now_ns = came[-1].stamp_ns
+    state, goal = clutch_steps(CONFIG, engaged(), came, now_ns, COMMAND, 0.05)
+    assert goal.engaged
+    assert_allclose(goal.pose7[:3], (0.25 + 0.12, 0.0, 0.3), atol=1e-12)
+    again, held = clutch_steps(CONFIG, state, [], now_ns, COMMAND, 0.05)
+    assert (again, held) == (state, goal)
+    # the last of them alone is 12 cm from what was believed before
+    _, alone = clutch_steps(CONFIG, engaged(), came[-1:], now_ns, COMMAND, 0.05)
+    assert not alone.engaged
+    assert "jumped" in alone.reason
+    # a grip that was opened in between starts anew from the command
+    opened = [*came[:6], sample(9, 0.0, position=(0.2, 1.1, -0.46)), *came[7:]]
+    _, anew = clutch_steps(CONFIG, engaged(), opened, now_ns, COMMAND, 0.05)
+    assert anew.engaged
+    assert_allclose(anew.pose7[:3], (0.25 + 0.05, 0.0, 0.3), atol=1e-12)
 
 
 def test_repeated_and_older_samples_are_no_input():

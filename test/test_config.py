@@ -9,6 +9,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from piper_collect.config.bridge import BridgeSettings, vendor_names
 from piper_collect.config.graph import collection_graph
 from piper_collect.config.load import (
     dump_session,
@@ -25,7 +26,7 @@ from piper_collect.config.names import (
     resolve_topic,
 )
 from piper_collect.config.profile import load_profile
-from piper_collect.config.schema import CameraSettings, SessionConfig
+from piper_collect.config.schema import CameraSettings, DeviceSettings, SessionConfig
 from piper_collect.config.share import share_dir
 from piper_collect.errors import ConfigError
 
@@ -85,7 +86,7 @@ def test_odd_text_survives_the_round_trip(task: str) -> None:
 
 @settings(deadline=None, max_examples=50)
 @given(
-    task=st.text(max_size=40),
+    task=st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), max_size=40),
     fps=st.floats(0.1, 1000.0),
     kp=st.lists(st.floats(0, 500), max_size=6),
     names=st.lists(st.from_regex(r"[a-z][a-z0-9_]{0,8}", fullmatch=True), max_size=3, unique=True),
@@ -125,6 +126,41 @@ def test_any_config_survives_the_round_trip(task: str, fps: float, kp: list, nam
         ("recorder:\n  storage: mcpa", ["recorder.storage", "did you mean 'mcap'?"]),
         ("cameras:\n  names: [cam]\n  cam: {width: 0}", ["cameras.cam", "at least 2 px"]),
         ("cameras:\n  names: [kamera oben]", ["not a name", "'kamera oben'"]),
+        (
+            "cameras:\n  names: [cam]\n  cam: {latency_ms: 33000.0}",
+            ["cameras.cam", "-10000 to 10000", "33000"],
+        ),
+        (
+            "sources:\n  names: [a]\n  a: {topic: x, field: y, latency_ms: -10001.0}",
+            ["sources.a", "latency_ms"],
+        ),
+        (
+            "sources:\n  names: [a]\n  a: {topic: x, field: y, max_age_ms: 0.0}",
+            ["max_age_ms must be above 0"],
+        ),
+        ("recorder:\n  fresh_s: 0.0", ["fresh_s must be above 0"]),
+        ("recorder:\n  drain_s: -1.0", ["drain_s must not be below 0"]),
+        ("recorder:\n  max_lost: -1", ["max_lost must not be below 0"]),
+        ("recorder:\n  extra_topics: [arm status]", ["extra_topics is no topic name", "'arm status'"]),
+        ("sources:\n  names: [a]\n  a: {topic: x/, field: y}", ["sources.a", "topic is no topic name"]),
+        ("cameras:\n  names: [c]\n  c: {info_topic: //x}", ["cameras.c", "info_topic is no topic name"]),
+        ("can:\n  speed_percent: 0", ["speed_percent must be from 1 to 100 (got 0)"]),
+        ("can:\n  gripper_effort_n_m: 5.1", ["gripper_effort_n_m must be from 0 to 5"]),
+        ("can:\n  max_step_rad: 0.0", ["max_step_rad must be above 0"]),
+        ("can:\n  watchdog_s: -1.0", ["watchdog_s must be above 0"]),
+        ("can:\n  channel: ''", ["channel is empty"]),
+        ("can:\n  interface: socketcam", ["can.interface", "did you mean 'socketcan'?"]),
+        ("devices:\n  arm: cann", ["devices.arm", "did you mean 'can'?"]),
+        ("bridge:\n  vendor: pipr_ros", ["bridge.vendor", "did you mean 'piper_ros'?"]),
+        ("bridge:\n  speed_percent: 0", ["bridge", "speed_percent must be from 1 to 100 (got 0)"]),
+        ("bridge:\n  gripper_effort_n_m: 5.0", ["gripper_effort_n_m must be from 0.5 to 3"]),
+        ("bridge:\n  max_step_rad: 0.0", ["max_step_rad must be above 0"]),
+        ("bridge:\n  joint_states: 'a b'", ["joint_states is no topic name"]),
+        ("bridge: {vendor: agx_arm_ros, flange_pose: vendor_unstamped}", ["no pose without a header"]),
+        (
+            "devices: {arm: bridge}\narm: {preset: piper_ros}",
+            ["arm.preset: piper_collect", "past the bridge"],
+        ),
         ("sim:\n  outcomes: [save]", ["episode_s has 3 values and outcomes 1"]),
     ],
 )
@@ -135,6 +171,15 @@ def test_a_wrong_word_is_one_line_with_the_place_and_the_right_one(inner: str, w
     assert "\n" not in message
     for word in words:
         assert word in message, message
+
+
+@pytest.mark.parametrize(
+    "setting", ["session: {root: %s}", "session: {dataset: %s}", "quest: {certificate_dir: %s}"]
+)
+def test_a_path_that_no_system_can_have_is_refused(setting: str) -> None:
+    text = "/**: {ros__parameters: {" + setting % '"a\\0b"' + "}}"
+    with pytest.raises(ConfigError, match="text without NUL"):
+        session_from_text(text, "test")
 
 
 def test_text_that_is_no_config_is_refused() -> None:
@@ -188,11 +233,94 @@ def test_the_graph_names_each_process_and_who_ends_the_session() -> None:
         ("teleop_node", "teleop"),
         ("session_node", "session"),
         ("operator_sim_node", "operator_sim"),
+        ("desk_node", "desk"),
     ]
     assert [n.name for n in graph.nodes if n.ends_session] == ["operator_sim"]
+    assert [n.name for n in graph.nodes if not n.needed] == ["desk"]
     assert graph.nodes[2].parameters == {"camera": "cam_front"}
+    real = dataclasses.replace(load_session("default"), devices=DeviceSettings(arm="can"))
+    assert ("arm_can_node", "arm_can") in [(n.executable, n.name) for n in collection_graph(real).nodes]
     bare = collection_graph(load_session("piper_ros_realsense"))
-    assert [n.executable for n in bare.nodes] == ["recorder_node", "teleop_node", "session_node"]
+    assert [n.executable for n in bare.nodes] == ["recorder_node", "teleop_node", "session_node", "desk_node"]
+    bridge = collection_graph(load_session("piper_ros_bridge"))
+    assert [n.executable for n in bridge.nodes][:2] == ["recorder_node", "arm_bridge_node"]
+
+
+def test_the_bridge_knows_its_vendors_names_and_takes_others() -> None:
+    names = vendor_names(BridgeSettings())
+    assert (names.joint_states, names.joint_command) == ("joint_states_single", "joint_ctrl_single")
+    assert (names.enable_service, names.status_type) == ("enable_srv", "piper_msgs/PiperStatusMsg")
+    other = vendor_names(BridgeSettings(joint_states="/left/joints", vendor="agx_arm_ros"))
+    assert (other.joint_states, other.joint_command) == ("/left/joints", "control/joint_states")
+    bare = BridgeSettings(flange_pose="vendor_unstamped", end_pose="pose")
+    assert (vendor_names(bare).end_pose, vendor_names(bare).end_pose_unstamped) == (
+        "end_pose_stamped",
+        "pose",
+    )
+
+
+@pytest.mark.parametrize(
+    ("vendor", "degrees", "corrected"),
+    [
+        ("piper_ros", "by_vendor", True),
+        ("piper_ros", "as_sent", False),
+        ("agx_arm_ros", "by_vendor", False),
+        ("agx_arm_ros", "corrected", True),
+    ],
+)
+def test_degrees_are_put_right_where_the_vendor_has_them_wrong(vendor, degrees, corrected) -> None:
+    assert BridgeSettings(vendor=vendor, degrees=degrees).corrects_degrees is corrected
+
+
+def test_a_session_with_a_headset_serves_its_page_and_ends_when_told() -> None:
+    graph = collection_graph(load_session("quest"))
+    expected = ["teleop_node", "session_node", "quest_node", "desk_node"]
+    assert [n.executable for n in graph.nodes][-4:] == expected
+    assert not any(n.ends_session for n in graph.nodes)
+    assert load_session("quest").quest.host == "127.0.0.1"  # nobody else's machine reaches it unasked
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("port: 70000", "port must be from 0"),
+        ("host: ''", "host is empty"),
+        ("key: key.pem", "key is given without"),
+        ("panel_width: 10", "panel_width"),
+        ("panel_quality: 0", "panel_quality"),
+        ("panel_rate_hz: -1.0", "panel_rate_hz"),
+        ("pairing_s: 0.0", "pairing_s"),
+        ("names: ['a b']", "no host name"),
+        ("names: ['https://robot']", "no host name"),
+        ("colour: red", "unknown setting"),
+    ],
+)
+def test_settings_of_the_page_that_cannot_work_are_refused(setting: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        session_from_text(f"/**: {{ros__parameters: {{quest: {{{setting}}}}}}}", "test")
+
+
+def test_the_desks_page_is_for_this_machine_unless_told_otherwise_and_can_be_left_out() -> None:
+    config = load_session("default")
+    assert (config.desk.serve, config.desk.host) == (True, "127.0.0.1")
+    without = session_from_text("/**: {ros__parameters: {desk: {serve: false}}}", "test")
+    assert "desk_node" not in [n.executable for n in collection_graph(without).nodes]
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("port: -1", "port must be from 0"),
+        ("host: ' '", "host is empty"),
+        ("picture_rate_hz: 0.0", "picture_rate_hz"),
+        ("picture_width: 10", "picture_width"),
+        ("picture_quality: 101", "picture_quality"),
+        ("serve: maybe", "wrong type"),
+    ],
+)
+def test_settings_of_the_desks_page_that_cannot_work_are_refused(setting: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        session_from_text(f"/**: {{ros__parameters: {{desk: {{{setting}}}}}}}", "test")
 
 
 def test_variables_that_the_user_has_set_stay_his(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -201,6 +329,30 @@ def test_variables_that_the_user_has_set_stay_his(monkeypatch: pytest.MonkeyPatc
     environment = collection_graph(load_session("default")).environment
     assert "FASTRTPS_DEFAULT_PROFILES_FILE" not in environment
     assert Path(environment["FASTDDS_DEFAULT_PROFILES_FILE"]).is_file()
+
+
+@pytest.mark.parametrize(
+    ("devices", "own", "reach"),
+    [
+        ({}, {}, "LOCALHOST"),
+        ({"operator": "quest"}, {}, "LOCALHOST"),
+        ({"cameras": "none"}, {}, None),
+        ({"arm": "bridge"}, {}, None),
+        ({"operator": "none"}, {}, None),
+        ({}, {"ROS_AUTOMATIC_DISCOVERY_RANGE": "SUBNET"}, None),
+        ({}, {"ROS_LOCALHOST_ONLY": "0"}, None),
+        ({}, {"ROS_STATIC_PEERS": "10.0.0.2"}, None),
+    ],
+)
+def test_a_simulated_session_is_found_by_this_machine_only(
+    monkeypatch: pytest.MonkeyPatch, devices: dict, own: dict, reach: str | None
+) -> None:
+    for name in ("ROS_AUTOMATIC_DISCOVERY_RANGE", "ROS_LOCALHOST_ONLY", "ROS_STATIC_PEERS"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in own.items():
+        monkeypatch.setenv(name, value)
+    config = SessionConfig(devices=DeviceSettings(**devices))
+    assert collection_graph(config).environment.get("ROS_AUTOMATIC_DISCOVERY_RANGE") == reach
 
 
 def test_task_and_root_are_replaced_only_when_given() -> None:

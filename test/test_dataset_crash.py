@@ -1,158 +1,106 @@
-"""A save that fails or is killed at any step leaves the old state or the new one, never a third."""
+"""A change that fails or is killed at any step leaves the old state or the new one, never a third."""
 
 import json
 import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
+import crash_cases
 import pytest
-from dataset_cases import SIZE, add, episode, open_writer, tree
+from crash_cases import CHANGES, Change, begin, disk_error, failing, save
+from dataset_cases import tree
 
-from piper_collect.core.types import Episode
-from piper_collect.dataset.writer import DatasetWriter, SavedEpisode
+from piper_collect.dataset.transaction import recover
 from piper_collect.errors import DatasetError
+from piper_collect.pipelines.validators import validator_of
 
-STEPS = ("replace", "fsync", "mkdir", "unlink", "rmdir")
-ONE_CAMERA = {"cam_front": SIZE}
+pytestmark = pytest.mark.usefixtures("no_sync")
+
 REPOSITORY = Path(__file__).parents[1]
 
 
-def no_sync(descriptor: int) -> None:
-    """Instead of os.fsync: it is slow, and no test here cuts the power."""
+@pytest.fixture(params=CHANGES)
+def change(request: pytest.FixtureRequest) -> Change:
+    return CHANGES[request.param]
 
 
-@pytest.fixture(autouse=True)
-def _fast(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "fsync", no_sync)
-
-
-def begin(root: Path) -> DatasetWriter:
-    return open_writer(root, cameras=ONE_CAMERA)
-
-
-def small(name: str, task: str, start: float) -> Episode:
-    return episode(name, task=task, start=start, cameras=tuple(ONE_CAMERA), frames_ms=(0, 40))
-
-
-@contextmanager
-def failing(at: int, fail: Callable[[], None], *, for_good: bool = False) -> Iterator[list[int]]:
-    """Make the ``at``-th of the file operations in STEPS (and all later ones) call ``fail`` instead."""
-    calls = [0]
-    real = {name: getattr(os, name) for name in STEPS}
-
-    def counted(name: str) -> Callable[..., Any]:
-        def call(*args: Any, **kwargs: Any) -> Any:
-            calls[0] += 1
-            if calls[0] == at or (for_good and calls[0] > at):
-                fail()
-            return real[name](*args, **kwargs)
-
-        return call
-
-    for name in STEPS:
-        setattr(os, name, counted(name))
-    try:
-        yield calls
-    finally:
-        for name in STEPS:
-            setattr(os, name, real[name])
-
-
-def disk_error() -> None:
-    raise OSError(28, "No space left on device")
-
-
-def second(writer: DatasetWriter) -> SavedEpisode:
-    """The save under test: a new task, a new session."""
-    return add(writer, small("later/episode_000000", "place the cube", 9.0), "b1", "later")
-
-
-def prepare(root: Path, existing: bool) -> None:
-    first = root.parent / "first"
-    if existing and not first.exists():
-        add(begin(first), small("pick/episode_000000", "pick the cube", 0.0))
-    if existing:
-        shutil.copytree(first, root)
-
-
-def states(folder: Path, existing: bool) -> tuple[dict[str, Any], dict[str, Any], int]:
-    """The tree before the save, the tree after it, and how many file operations it takes."""
-    root = folder / "reference"
-    prepare(root, existing)
-    old = tree(root)
-    writer = begin(root)
-    with failing(0, disk_error) as calls:
-        second(writer)
-    return old, tree(root), calls[0]
-
-
-@pytest.mark.parametrize("existing", [True, False], ids=["existing", "new"])
-def test_one_error_at_every_step(tmp_path: Path, existing: bool) -> None:
-    old, new, steps = states(tmp_path, existing)
+def test_both_states_are_good_datasets(fast_path: Path, change: Change) -> None:
+    old, new, steps = change.states(fast_path)
     assert steps > 30
+    assert old != new
+    change.prepare(fast_path / "old")
+    for root in (fast_path / "old", fast_path / "reference"):
+        if tree(root):
+            errors = [f for f in validator_of(root)(root).report.findings if f.level == "error"]
+            # all these episodes are told to have been recorded at the same time
+            assert {f.code for f in errors} <= {"t0"}
+
+
+@pytest.mark.parametrize("name", ["first", "append train", "delete", "replace"])
+def test_one_error_at_any_step(fast_path: Path, name: str) -> None:
+    change = CHANGES[name]
+    old, new, steps = change.states(fast_path)
     outcomes = []
-    for at in range(1, steps + 1):
-        root = tmp_path / f"at{at}"
-        prepare(root, existing)
-        writer = begin(root)
+    for at in range(1, steps + 1, 2 if change.episodes > 1 else 1):
+        root = fast_path / f"at{at}"
+        change.prepare(root)
         try:
             with failing(at, disk_error):
-                second(writer)
-        except OSError:
+                change.apply(root)
+        except (OSError, DatasetError):
             assert tree(root) == old, at
-            assert root.exists() == existing
+            assert root.exists() == bool(old)
             outcomes.append("old")
-            second(writer)
         else:
             outcomes.append("new")
-        assert tree(root) == new, at
-        shutil.rmtree(root)
+            assert tree(root) == new, at
+        shutil.rmtree(root, ignore_errors=True)
     assert set(outcomes) == {"old", "new"}
 
 
-@pytest.mark.parametrize("existing", [True, False], ids=["existing", "new"])
-def test_a_disk_that_fails_for_good(tmp_path: Path, existing: bool) -> None:
-    old, new, steps = states(tmp_path, existing)
+LASTING = ["first", "append", "append v3.0", "replace v3.0", "delete", "replace"]
+
+
+@pytest.mark.parametrize("name", [*LASTING, *(n for n in CHANGES if n.endswith("HDF5"))])
+def test_a_disk_that_fails_for_good(fast_path: Path, name: str) -> None:
+    change = CHANGES[name]
+    old, new, steps = change.states(fast_path)
     outcomes = set()
-    for at in range(1, steps + 1):
-        root = tmp_path / f"at{at}"
-        prepare(root, existing)
-        writer = begin(root)
+    for at in range(1, steps + 1, 4):
+        root = fast_path / f"at{at}"
+        change.prepare(root)
         with failing(at, disk_error, for_good=True), suppress(OSError, DatasetError):
-            second(writer)
-        again = begin(root)
+            change.apply(root)
+        if root.exists():
+            change.reopen(root)
         assert tree(root) in (old, new), at
         outcomes.add("old" if tree(root) == old else "new")
-        if tree(root) == old:
-            second(again)
-        assert tree(root) == new, at
-        shutil.rmtree(root)
+        shutil.rmtree(root, ignore_errors=True)
     assert outcomes == {"old", "new"}
 
 
-def test_a_repair_that_is_interrupted_too(tmp_path: Path) -> None:
-    old, new, steps = states(tmp_path, True)
+@pytest.mark.parametrize("name", ["append train", "delete"])
+def test_a_repair_that_is_interrupted_too(fast_path: Path, name: str) -> None:
+    change = CHANGES[name]
+    old, new, steps = change.states(fast_path)
     repairs, seen = 0, set()
-    for at in range(1, steps + 1, 6):
-        dirty = tmp_path / f"dirty{at}"
-        prepare(dirty, True)
-        writer = begin(dirty)
+    for at in range(1, steps + 1, 9):
+        dirty = fast_path / f"dirty{at}"
+        change.prepare(dirty)
         with failing(at, disk_error, for_good=True), suppress(OSError, DatasetError):
-            second(writer)
+            change.apply(dirty)
         with failing(0, disk_error) as calls:
-            begin(Path(shutil.copytree(dirty, tmp_path / "counted")))
-        whole = tree(tmp_path / "counted")
-        shutil.rmtree(tmp_path / "counted")
-        for stop in range(1, calls[0] + 1):
-            root = Path(shutil.copytree(dirty, tmp_path / "twice"))
+            change.reopen(shutil.copytree(dirty, fast_path / "counted"))
+        whole = tree(fast_path / "counted")
+        shutil.rmtree(fast_path / "counted")
+        for stop in range(1, calls[0] + 1, 3):
+            root = shutil.copytree(dirty, fast_path / "twice")
             with failing(stop, disk_error, for_good=True), suppress(OSError, DatasetError):
-                begin(root)
-            begin(root)
+                change.reopen(root)
+            change.reopen(root)
             assert tree(root) == whole, (at, stop)
             shutil.rmtree(root)
             repairs += 1
@@ -162,72 +110,136 @@ def test_a_repair_that_is_interrupted_too(tmp_path: Path) -> None:
     assert seen == {"old", "new"}
 
 
-def test_an_interrupt_after_the_commit_completes_the_save(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["append", "delete"])
+def test_an_interrupt_after_the_commit_completes_the_change(fast_path: Path, name: str) -> None:
     def interrupt() -> None:
         raise KeyboardInterrupt
 
-    old, new, steps = states(tmp_path, True)
+    change = CHANGES[name]
+    old, new, steps = change.states(fast_path)
     ends = []
-    for at in range(1, steps + 1):
-        root = tmp_path / f"at{at}"
-        prepare(root, True)
-        writer = begin(root)
+    for at in range(1, steps + 1, 3):
+        root = fast_path / f"at{at}"
+        change.prepare(root)
         with failing(at, interrupt), pytest.raises(KeyboardInterrupt):
-            second(writer)
-        assert tree(root) in (old, new), at
-        assert writer.episodes == begin(root).episodes == (1 if tree(root) == old else 2)
-        ends.append(writer.episodes)
+            change.apply(root)
+        found = tree(root)
+        assert found in (old, new), at
+        ends.append(found == new)
         shutil.rmtree(root)
     assert ends == sorted(ends)
-    assert set(ends) == {1, 2}
+    assert set(ends) == {False, True}
 
 
-@pytest.mark.parametrize("existing", [True, False], ids=["existing", "new"])
-def test_killed_at_every_step(tmp_path: Path, existing: bool) -> None:
+def test_a_writer_knows_what_became_of_an_interrupted_save(fast_path: Path) -> None:
+    change = CHANGES["append"]
+    _, new, steps = change.states(fast_path)
+    for at, episodes in ((steps // 3, 1), (steps - 2, 2)):
+        root = fast_path / f"at{at}"
+        change.prepare(root)
+        writer = begin(root)
+        with failing(at, disk_error, for_good=True), suppress(OSError, DatasetError):
+            save(writer, 1)
+        assert begin(root).episodes == episodes
+        if episodes == 1:
+            save(writer, 1)
+            assert tree(root) == new
+
+
+def test_a_full_disk_is_one_line_for_an_edit(fast_path: Path) -> None:
+    change = CHANGES["delete"]
+    for at in (3, change.states(fast_path)[2] - 5):
+        root = fast_path / f"at{at}"
+        change.prepare(root)
+        with (
+            failing(at, disk_error, for_good=True),
+            pytest.raises(DatasetError, match=r"cannot be changed.*No space"),
+        ):
+            change.apply(root)
+
+
+def test_killed_at_every_step(fast_path: Path) -> None:
+    names = ["first", "append train", "delete", "replace"]
     run = subprocess.run(
-        [sys.executable, __file__, str(tmp_path), "existing" if existing else "new"],
+        [sys.executable, crash_cases.__file__, str(fast_path), *names],
         capture_output=True,
         text=True,
         env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
-        timeout=120,
+        timeout=300,
         check=False,
     )
     assert run.returncode == 0, run.stderr
-    ends = json.loads(run.stdout)
-    assert len(ends) > 30
-    assert ends == sorted(ends, reverse=True)
-    assert set(ends) == {"old", "new"}
+    found = json.loads(run.stdout)
+    assert list(found) == names
+    for ends in found.values():
+        assert len(ends) > 30
+        assert ends == sorted(ends, reverse=True)
+        assert set(ends) == {"old", "new"}
 
 
-def kill_at_every_step(folder: Path, existing: bool) -> list[str]:
-    old, new, steps = states(folder, existing)
-    ends = []
-    for at in range(1, steps + 1):
-        root = folder / f"at{at}"
-        prepare(root, existing)
-        child = os.fork()
-        if child == 0:
-            with failing(at, lambda: os._exit(9)):
-                second(begin(root))
-            os._exit(0)
-        if os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) != 9:
-            raise SystemExit(f"step {at} was not reached")
-        dirty = tree(root) not in (old, new)
-        writer = begin(root)
-        found = tree(root)
-        if found not in (old, new):
-            raise SystemExit(f"step {at} left a third state: {sorted(found)}")
-        if dirty and not writer.notes:
-            raise SystemExit(f"step {at}: the repair was not said")
-        ends.append("new" if found == new else "old")
-        if found == old:
-            second(writer)
-        if tree(root) != new:
-            raise SystemExit(f"step {at}: saving again gives another dataset")
-        shutil.rmtree(root)
-    return ends
+LINES = ("episodes.jsonl", "episode_sources.jsonl", "episodes_stats.jsonl", "collection_sessions.jsonl")
 
 
-if __name__ == "__main__":
-    os.fsync = no_sync
-    print(json.dumps(kill_at_every_step(Path(sys.argv[1]), sys.argv[2] == "existing")))
+@pytest.fixture
+def torn(
+    fast_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> tuple[Path, dict[str, int], dict[str, bytes | None]]:
+    """A save that stopped after its lines were appended: the root, the lengths before, what it is to be."""
+    change = CHANGES["append train"]
+    old, new, _ = change.states(fast_path)
+    root, move = fast_path / "torn", os.replace
+    change.prepare(root)
+
+    def only_the_journal(source: Path, target: Path) -> None:
+        if ".staging" not in target.parts:
+            disk_error()
+        move(source, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", only_the_journal)
+        with pytest.raises(DatasetError, match="is saved, but"):
+            change.apply(root)
+    assert all((root / "meta" / name).read_bytes() == new[f"meta/{name}"] for name in LINES)
+    assert not (root / "data/chunk-000/episode_000001.parquet").exists()
+    return root, {name: len(old[f"meta/{name}"] or b"") for name in LINES}, new
+
+
+def test_a_torn_tail_is_made_whole(torn: tuple[Path, dict[str, int], dict[str, bytes | None]]) -> None:
+    root, before, new = torn
+    for name in LINES:
+        size = (root / "meta" / name).stat().st_size
+        assert size > before[name]
+        # every byte near the ends, and some between
+        cuts = {
+            *range(before[name], before[name] + 9),
+            *range(before[name], size, 61),
+            *range(size - 9, size),
+        }
+        for cut in sorted(cuts):
+            copy = shutil.copytree(root, root.with_name("copy"))
+            os.truncate(copy / "meta" / name, cut)
+            with (copy / "meta" / name).open("ab") as file:
+                file.write(b"\0" * (cut % 3))
+            note = recover(copy)
+            assert note is not None
+            assert "completed" in note
+            assert tree(copy) == new, (name, cut)
+            shutil.rmtree(copy)
+
+
+def test_a_file_that_lost_more_is_refused_not_filled_up(
+    torn: tuple[Path, dict[str, int], dict[str, bytes | None]],
+) -> None:
+    root, before, new = torn
+    for name in LINES:
+        for rest in (0, before[name] - 1):
+            copy = shutil.copytree(root, root.with_name("copy"))
+            os.truncate(copy / "meta" / name, rest)
+            found = tree(copy)
+            with pytest.raises(DatasetError, match=f"{name}: the file has lost what it held.*got {rest}"):
+                recover(copy)
+            assert tree(copy)[f"meta/{name}"] == found[f"meta/{name}"]
+            (copy / "meta" / name).write_bytes((root / "meta" / name).read_bytes()[: before[name]])
+            recover(copy)
+            assert tree(copy) == new
+            shutil.rmtree(copy)

@@ -1,5 +1,6 @@
 """dataset.reader: our own datasets and other people's."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -83,3 +84,30 @@ def test_public_v21_datasets() -> None:
         assert [reader.rows(i).num_rows for i in reader.episodes] == [3, 3]
     with pytest.raises(DatasetError, match="v3"):
         open_dataset(TINY / "lerobotv3")
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"features": [1]}, "no map of columns"),
+        ({"features": {"a": 3}}, "feature a is not described"),
+        ({"fps": 0}, "fps is no rate"),
+        ({"fps": "30"}, "fps is no rate"),
+        ({"chunks_size": 0}, "chunks_size is no number"),
+    ],
+)
+def test_an_info_that_nobody_can_work_with_is_one_error(tmp_path: Path, change: dict, words: str) -> None:
+    add(open_writer(tmp_path), episode())
+    path = tmp_path / "meta/info.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
+    with pytest.raises(DatasetError, match=words):
+        open_dataset(tmp_path)
+
+
+def test_a_path_that_leads_out_is_refused(tmp_path: Path) -> None:
+    add(open_writer(tmp_path), episode())
+    path = tmp_path / "meta/info.json"
+    info = json.loads(path.read_text()) | {"data_path": "../{episode_index}"}
+    path.write_text(json.dumps(info))
+    with pytest.raises(DatasetError, match="leads out of the dataset"):
+        open_dataset(tmp_path).rows(0)

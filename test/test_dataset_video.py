@@ -5,14 +5,17 @@ from pathlib import Path
 import av
 import numpy as np
 import pytest
+import simplejpeg
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_frames import PURE, painted, raw
+from test_frames import PURE, compressed, painted, raw
 
 from piper_collect.config.profile import VideoSpec
 from piper_collect.core.types import CameraFrame
 from piper_collect.dataset.video import VideoEncoder, encoded_size
 from piper_collect.errors import DatasetError, ImageError
+from piper_collect.imaging.frames import to_video_frame
+from piper_collect.imaging.strip import StripReading, read_strip, write_strip
 
 SPEC = VideoSpec()
 T0 = 1_700_000_000_123_456_789
@@ -124,10 +127,9 @@ def test_no_frames_leave_no_file(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("wrong", [{"codec": "nonesuch"}, {"codec": "aac"}, {"pix_fmt": "yuv444p"}])
-def test_wrong_video_settings_are_refused(tmp_path: Path, wrong: dict[str, str]) -> None:
+def test_an_encoder_that_is_not_there_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DatasetError, match=r"a[.]mp4"):
-        VideoEncoder(tmp_path / "a.mp4", (48, 64), VideoSpec(**wrong), t0_ns=T0)
+        VideoEncoder(tmp_path / "a.mp4", (48, 64), VideoSpec(codec="nonesuch"), t0_ns=T0)  # type: ignore[arg-type]
     assert list(tmp_path.iterdir()) == []
 
 
@@ -136,3 +138,62 @@ def test_equal_frames_give_equal_bytes(tmp_path: Path) -> None:
     encode(tmp_path / "a.mp4", frames)
     encode(tmp_path / "b.mp4", frames)
     assert (tmp_path / "a.mp4").read_bytes() == (tmp_path / "b.mp4").read_bytes()
+
+
+def planes(frame: av.VideoFrame) -> list[np.ndarray]:
+    """The Y, U and V of a planar picture."""
+    rows = [np.frombuffer(p, np.uint8).reshape(-1, p.line_size)[:, : p.width] for p in frame.planes]
+    return [r.astype(float) for r in rows]
+
+
+def stored(path: Path, frame: CameraFrame, size: tuple[int, int]) -> list[np.ndarray]:
+    """The Y, U and V that the encoder was given, by way of a video without loss."""
+    with VideoEncoder(path, size, VideoSpec(crf=0), t0_ns=T0) as encoder:
+        encoder.write(at(frame, 0))
+    with av.open(str(path)) as container:
+        (picture,) = container.decode(video=0)
+        assert (picture.format.name, picture.color_range) == ("yuv420p", 1)
+        return planes(picture)
+
+
+def a_scene(height: int, width: int) -> np.ndarray:
+    """Slopes of every colour, and a strip as the simulated camera has it."""
+    y, x = np.indices((height, width)) / max(height, width)
+    rgb = np.stack([60 + 140 * x, 200 - 150 * y, 90 + 120 * (1 - x) * y], axis=2).astype(np.uint8)
+    write_strip(rgb, stamp_ns=T0, camera=3, frame=5)
+    return rgb
+
+
+@pytest.mark.parametrize("size", [(480, 640), (241, 321)])
+def test_a_jpeg_changes_its_range_and_nothing_else(tmp_path: Path, size: tuple[int, int]) -> None:
+    noise = np.random.default_rng(1).integers(0, 256, (*size, 3), dtype=np.uint8)
+    frame = compressed("jpeg", simplejpeg.encode_jpeg(noise, 95, colorsubsampling="420"))
+    luma, *chroma = planes(to_video_frame(frame))
+    got_luma, *got_chroma = stored(tmp_path / "a.mp4", frame, size)
+    height, width = encoded_size(*size)
+    assert np.abs(got_luma - (16 + luma * 219 / 255)[:height, :width]).max() <= 1
+    for got, full in zip(got_chroma, chroma, strict=True):
+        assert np.abs(got - (128 + (full - 128) * 224 / 255)[: height // 2, : width // 2]).max() <= 1
+
+
+def test_a_jpeg_gives_the_picture_that_its_rgb_gives(tmp_path: Path) -> None:
+    jpeg = simplejpeg.encode_jpeg(a_scene(240, 320), 95, colorsubsampling="420")
+    straight = stored(tmp_path / "a.mp4", compressed("jpeg", jpeg), (240, 320))
+    by_rgb = stored(tmp_path / "b.mp4", raw("rgb8", simplejpeg.decode_jpeg(jpeg)), (240, 320))
+    below = (slice(20, None), slice(10, None), slice(10, None))  # the strip's edges ring, and RGB clips that
+    for one, other, rows in zip(straight, by_rgb, below, strict=True):
+        assert np.abs(one - other)[rows].max() <= 2
+    encode(tmp_path / "c.mp4", [at(compressed("jpeg", jpeg), k * 33_000_000) for k in range(3)], (240, 320))
+    strip = StripReading(stamp_ms=T0 // 10**6 % 2**24, camera=3, frame=5)
+    assert [read_strip(picture) for picture in decode(tmp_path / "c.mp4")[1]] == [strip] * 3
+
+
+@pytest.mark.parametrize("encoding", ["jpeg", "png", "rgb8"])
+def test_key_frames_come_as_the_profile_says_whatever_the_camera_sends(tmp_path: Path, encoding: str) -> None:
+    frame = painted(encoding, "grey")
+    with VideoEncoder(tmp_path / "a.mp4", (48, 64), VideoSpec(gop=10), t0_ns=T0) as encoder:
+        for k in range(25):
+            encoder.write(at(frame, k * 33_000_000))
+    with av.open(str(tmp_path / "a.mp4")) as container:
+        keys = [k for k, f in enumerate(container.decode(video=0)) if f.key_frame]
+    assert keys == [0, 10, 20]

@@ -24,10 +24,11 @@ from dataset_cases import (
     tree,
 )
 
+from piper_collect.config.profile import load_profile
 from piper_collect.core.types import CameraFrame, CameraStream, EpisodeCamera
 from piper_collect.dataset.parquet import column_values
 from piper_collect.dataset.reader import open_dataset
-from piper_collect.dataset.writer import EpisodeIdentity
+from piper_collect.dataset.stage import EpisodeIdentity
 from piper_collect.errors import DatasetError, ImageError
 
 FRONT = "observation.images.cam_front"
@@ -45,6 +46,8 @@ def test_files_of_a_dataset(tmp_path: Path) -> None:
     files = [p for p, content in tree(root).items() if content is not None]
     assert files == [
         "data/chunk-000/episode_000000.parquet",
+        "extras/episode_000000.samples.parquet",
+        "extras/stats_state.bin",
         "meta/collection_meta.json",
         "meta/collection_sessions.jsonl",
         "meta/episode_sources.jsonl",
@@ -194,13 +197,13 @@ def test_frames_carry_their_capture_times(tmp_path: Path) -> None:
     frames = (7.9, 40, 73, 73.5, 60, 101)
     saved = add(open_writer(tmp_path), episode(frames_ms=frames))
     reader = open_dataset(tmp_path)
-    np.testing.assert_array_equal(reader.frame_times(0, FRONT), [0.007, 0.040, 0.073, 0.101])
-    assert saved.video_frames == dict.fromkeys(CAMERAS, 4)
-    assert saved.dropped_frames == dict.fromkeys(CAMERAS, 2)
+    np.testing.assert_array_equal(reader.frame_times(0, FRONT), [0.007, 0.040, 0.060, 0.073, 0.101])
+    assert saved.video_frames == dict.fromkeys(CAMERAS, 5)
+    assert saved.dropped_frames == dict.fromkeys(CAMERAS, 1)
     decoded = list(reader.frames(0, FRONT))
-    assert [t for t, _ in decoded] == [0.007, 0.040, 0.073, 0.101]
-    assert [round(float(rgb.mean()) / 10) for _, rgb in decoded] == [4, 5, 6, 9]
-    assert reader.sources[0]["cameras"]["cam_front"]["dropped_not_increasing"] == 2
+    assert [t for t, _ in decoded] == [0.007, 0.040, 0.060, 0.073, 0.101]
+    assert [round(float(rgb.mean()) / 10) for _, rgb in decoded] == [4, 5, 8, 6, 9]
+    assert reader.sources[0]["cameras"]["cam_front"]["dropped_not_increasing"] == 1
 
 
 def test_resuming_goes_on_where_the_last_session_stopped(tmp_path: Path) -> None:
@@ -225,9 +228,9 @@ def test_resuming_goes_on_where_the_last_session_stopped(tmp_path: Path) -> None
     assert json.loads((tmp_path / "meta/collection_meta.json").read_bytes())["session"] == "tuesday"
     assert reader.stats is not None
     assert reader.stats["observation.arm_joint"]["max"][0] == 8.0
-    assert writer.holds("hash of b1") == open_writer(tmp_path).holds("hash of b1") == 1
-    assert writer.holds("hash of b9") is None
-    assert writer.holds("") is None
+    assert writer.held("hash of b1").indexes == open_writer(tmp_path).held("hash of b1").indexes == (1,)
+    assert not writer.held("hash of b9").whole
+    assert not writer.held("").whole
 
 
 def test_interrupted_and_resumed_equals_one_run(tmp_path: Path) -> None:
@@ -391,12 +394,12 @@ def test_an_error_of_one_camera_stops_the_others(tmp_path: Path) -> None:
         raise DatasetError("the bag ends here", where="x.mcap")
 
     good = episode()
-    stamps = np.array([T0], np.int64)
+    stamps = T0 + MS * np.arange(100_000)
     cameras = {
         name: EpisodeCamera(
             stream=CameraStream(camera=name, stamp_ns=stamps, receive_ns=stamps, frames=read),
             first_ns=T0,
-            last_ns=T0 + MS,
+            last_ns=int(stamps[-1]),
         )
         for name, read in {"cam_front": endless, "cam_wrist": failing}.items()
     }
@@ -564,8 +567,53 @@ def test_a_foreign_journal_deletes_nothing_outside(tmp_path: Path) -> None:
     victim = tmp_path / "victim"
     victim.write_text("keep me")
     (tmp_path / "set/.staging").mkdir()
-    journal = {"files": ["data/../../victim"], "folders": []}
-    (tmp_path / "set/.staging/save.json").write_text(json.dumps(journal))
+    journal = {"staged": [], "appended": {}, "removed": ["data/../../victim"]}
+    (tmp_path / "set/.staging/journal.json").write_text(json.dumps(journal))
     with pytest.raises(DatasetError, match="not the journal"):
         open_writer(tmp_path / "set")
     assert victim.read_text() == "keep me"
+
+
+LINE_DAMAGE = {
+    "no sources": ("episode_sources.jsonl", lambda text: "", "not those of the episodes"),
+    "one source less": ("episode_sources.jsonl", lambda text: text.split("\n")[0] + "\n", "not those of the"),
+    "no sessions": ("collection_sessions.jsonl", lambda text: "", "the session of episode 0 is not recorded"),
+    "modality cut": ("modality.json", lambda text: text[:40], "is not valid JSON"),
+    "latest session gone": ("collection_meta.json", lambda text: "", "is not valid JSON"),
+    "another task": (
+        "tasks.jsonl",
+        lambda text: text.replace("pick", "drop"),
+        "is another one in tasks.jsonl",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", LINE_DAMAGE)
+def test_nothing_is_built_on_damaged_metadata(tmp_path: Path, what: str) -> None:
+    name, damage, words = LINE_DAMAGE[what]
+    writer = open_writer(tmp_path)
+    add(writer, episode(), "b0")
+    add(writer, episode(), "b1")
+    path = tmp_path / "meta" / name
+    path.write_text(damage(path.read_text(encoding="utf-8")), encoding="utf-8")
+    before = tree(tmp_path)
+    with pytest.raises(DatasetError, match=words):
+        open_writer(tmp_path)
+    assert tree(tmp_path) == before
+
+
+def test_statistics_of_episodes_that_are_cut_are_refused(tmp_path: Path) -> None:
+    train = load_profile("train")
+    ticks = [k * 1000 / 30 for k in range(4)]
+    add(open_writer(tmp_path, profile=train), episode(ticks_ms=ticks, frames_ms=(0, *ticks[1:])))
+    path = tmp_path / "meta/episodes_stats.jsonl"
+    path.write_bytes(path.read_bytes()[:-9])
+    with pytest.raises(DatasetError, match="not one whole line an episode"):
+        open_writer(tmp_path, profile=train)
+
+
+def test_rows_of_another_clock_are_refused(tmp_path: Path) -> None:
+    add(open_writer(tmp_path), episode())
+    grid = dataclasses.replace(profile(), row_clock="grid", on_gap="hold")
+    with pytest.raises(DatasetError, match=r"another row_clock .*expected action .*got grid"):
+        open_writer(tmp_path, profile=grid)

@@ -26,14 +26,18 @@ from piper_collect.config.profile import load_profile
 from piper_collect.config.schema import CameraSettings, SessionConfig, SessionSettings
 from piper_collect.core.kinematics import PiperKinematics
 from piper_collect.errors import BagError
-from piper_collect.pipelines.check import check_dataset
+from piper_collect.pipelines.bag_episodes import ExportOptions
 from piper_collect.pipelines.export import export
+from piper_collect.pipelines.validate import validate_dataset
 
 NO_CAMERAS = SessionConfig(cameras={})
 
 
 def run(path, root, **options):
-    return export([path], root, profile=load_profile("piper"), **options)
+    on_progress = options.pop("on_progress", None)
+    return export(
+        [path], root, ExportOptions(profile=load_profile("piper"), **options), on_progress=on_progress
+    )
 
 
 def run_arm(path, root, **options):
@@ -98,7 +102,7 @@ def float32_tolerance(monkeypatch):
 
 def test_a_dataset_without_cameras_checks_clean(tmp_path):
     run_arm(arm_bag(tmp_path / "episode_000000"), tmp_path / "ds")
-    assert check_dataset(tmp_path / "ds").findings == ()
+    assert validate_dataset(tmp_path / "ds").report.ok
     assert not (tmp_path / "ds" / "videos").exists()
 
 
@@ -106,9 +110,9 @@ def test_two_bags_become_two_episodes_in_the_order_of_their_start(tmp_path):
     arm_bag(tmp_path / "rec" / "s" / "episode_000000", start=START + 10**10)
     arm_bag(tmp_path / "rec" / "s" / "episode_000001", start=START)
     summary = run_arm(tmp_path / "rec", tmp_path / "ds")
-    assert [(b.bag.name, b.episode_index) for b in summary.bags] == [
-        ("episode_000001", 0),
-        ("episode_000000", 1),
+    assert [(b.bag.name, b.episodes) for b in summary.bags] == [
+        ("episode_000001", (0,)),
+        ("episode_000000", (1,)),
     ]
     first, second = (rows(tmp_path / "ds", i) for i in (0, 1))
     assert column(second, "timestamp")[0] == 0
@@ -119,7 +123,7 @@ def test_two_bags_become_two_episodes_in_the_order_of_their_start(tmp_path):
     assert len(lines(tmp_path / "ds/meta/collection_sessions.jsonl")) == 1
     sources = lines(tmp_path / "ds/meta/episode_sources.jsonl")
     assert [s["t0_ns"] for s in sources] == [START, START + 10**10]
-    assert check_dataset(tmp_path / "ds").findings == ()
+    assert validate_dataset(tmp_path / "ds").report.ok
 
 
 def test_a_second_run_changes_nothing_and_a_copy_is_known(tmp_path):
@@ -127,7 +131,7 @@ def test_a_second_run_changes_nothing_and_a_copy_is_known(tmp_path):
     run(bag, tmp_path / "ds")
     before = tree(tmp_path / "ds")
     again = run(bag, tmp_path / "ds")
-    assert (statuses(again), again.exit_code, again.bags[0].episode_index) == (["held"], 0, 0)
+    assert (statuses(again), again.exit_code, again.bags[0].episodes) == (["held"], 0, (0,))
     os.rename(bag, tmp_path / "s" / "another_name")
     assert statuses(run(tmp_path / "s", tmp_path / "ds")) == ["held"]
     assert tree(tmp_path / "ds") == before
@@ -150,7 +154,7 @@ def test_an_interrupted_bag_is_skipped_unless_allowed(tmp_path):
     assert statuses(allowed) == ["exported"]
     assert "not whole: the recording was interrupted" in allowed.bags[0].notes
     source = lines(tmp_path / "ds/meta/episode_sources.jsonl")[1]
-    assert source["counts"]["recording"]["incomplete_reasons"] == ["the recording was interrupted"]
+    assert source["recording"]["incomplete_reasons"] == ["the recording was interrupted"]
 
 
 def test_a_bag_cut_short_is_never_exported_silently(tmp_path):
@@ -175,8 +179,8 @@ def test_a_bag_that_fails_does_not_stop_the_others_and_leaves_nothing(tmp_path):
     reason = summary.bags[0].reason
     assert "no messages on /teleop/target (needed for target_eef, target_gripper)" in reason
     assert "\n" not in reason
-    assert check_dataset(tmp_path / "ds").facts["episodes"] == 1
-    assert check_dataset(tmp_path / "ds").findings == ()
+    assert validate_dataset(tmp_path / "ds").report.facts["episodes"] == 1
+    assert validate_dataset(tmp_path / "ds").report.ok
 
 
 def test_when_all_fail_there_is_no_dataset(tmp_path):
@@ -201,7 +205,7 @@ def test_a_damaged_image_fails_its_bag_only(tmp_path):
     summary = run(tmp_path / "rec", tmp_path / "ds")
     assert statuses(summary) == ["exported", "failed", "exported"]
     assert "camera cam" in summary.bags[1].reason
-    assert check_dataset(tmp_path / "ds").findings == ()
+    assert validate_dataset(tmp_path / "ds").report.ok
 
 
 def bgr_image(stamp_ns, pixels):
@@ -285,7 +289,7 @@ def test_stamps_that_are_not_set_are_said_once_and_recorded(tmp_path):
     summary = run_arm(bag, tmp_path / "ds")
     said = "/arm/joint_states: receive time: all 60 header stamps are zero"
     assert summary.bags[0].notes.count(said) == 1
-    recording = lines(tmp_path / "ds/meta/episode_sources.jsonl")[0]["counts"]["recording"]
+    recording = lines(tmp_path / "ds/meta/episode_sources.jsonl")[0]["recording"]
     assert list(recording["clocks"]) == ["/arm/joint_states"]
 
 

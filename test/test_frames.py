@@ -9,9 +9,10 @@ from PIL import Image
 
 from piper_collect.core.types import CameraFrame
 from piper_collect.errors import ImageError
+from piper_collect.imaging.encodings import RAW_ENCODINGS
 from piper_collect.imaging.frames import (
     ENCODINGS,
-    RAW_ENCODINGS,
+    check_frame,
     frame_size,
     parse_compressed_format,
     to_rgb,
@@ -22,13 +23,35 @@ PURE = {"red": (255, 0, 0), "green": (0, 255, 0), "blue": (0, 0, 255), "grey": (
 YUV = {"red": (82, 90, 240), "green": (145, 54, 34), "blue": (41, 240, 110), "grey": (126, 128, 128)}
 
 
-def raw(encoding: str, pixels: np.ndarray, padding: int = 0) -> CameraFrame:
-    height, width = pixels.shape[:2]
+def raw(encoding: str, pixels: np.ndarray, padding: int = 0, *, big_endian: bool = False) -> CameraFrame:
+    """A frame of ``pixels``, uint8 [H, W] or [H, W, bytes], each row followed by ``padding`` bytes."""
+    height, width = (
+        pixels.shape[0],
+        pixels.shape[1] // (2 if encoding == "mono16" and pixels.ndim == 2 else 1),
+    )
     rows = pixels.reshape(height, -1)
     rows = np.pad(rows, ((0, 0), (0, padding)), constant_values=77)
     return CameraFrame(
-        stamp_ns=5, encoding=encoding, height=height, width=width, step=rows.shape[1], payload=rows.tobytes()
+        stamp_ns=5,
+        encoding=encoding,
+        height=height,
+        width=width,
+        step=rows.shape[1],
+        payload=rows.tobytes(),
+        big_endian=big_endian,
     )
+
+
+def mosaic(encoding: str, rgb: np.ndarray, padding: int = 0, *, big_endian: bool = False) -> CameraFrame:
+    """What a sensor behind a Bayer filter sees of ``rgb``."""
+    height, width = rgb.shape[:2]
+    pattern = encoding.removeprefix("bayer_")[:4]
+    channel = np.array(["rgb".index(letter) for letter in pattern]).reshape(2, 2)
+    rows, columns = np.indices((height, width))
+    seen = np.take_along_axis(rgb, channel[rows % 2, columns % 2][..., None], axis=2)[..., 0]
+    if encoding.endswith("16"):
+        seen = (seen.astype(">u2" if big_endian else "<u2") * 257).astype(">u2" if big_endian else "<u2")
+    return raw(encoding, seen.view(np.uint8).reshape(height, width, -1), padding, big_endian=big_endian)
 
 
 def compressed(encoding: str, payload: bytes) -> CameraFrame:
@@ -53,15 +76,17 @@ def painted(encoding: str, colour: str, height: int = 48, width: int = 64, paddi
     if encoding in ("yuv422", "uyvy", "yuv422_yuy2", "yuyv"):
         y, u, v = YUV[colour]
         pair = (u, y, v, y) if RAW_ENCODINGS[encoding].pix_fmt == "uyvy422" else (y, u, y, v)
-        return raw(
-            encoding, np.tile(np.array(pair, np.uint8), (height, width // 2)).reshape(height, width, 2)
-        )
+        pixels = np.tile(np.array(pair, np.uint8), (height, width // 2)).reshape(height, width, 2)
+        return raw(encoding, pixels, padding)
+    if encoding.startswith("bayer"):
+        return mosaic(encoding, rgb, padding)
     layouts = {
         "rgb8": rgb,
         "bgr8": rgb[..., ::-1],
         "rgba8": np.concatenate([rgb, alpha], axis=2),
         "bgra8": np.concatenate([rgb[..., ::-1], alpha], axis=2),
         "mono8": rgb[..., 0],
+        "mono16": (rgb[..., 0].astype("<u2") * 257).view(np.uint8),
     }
     return raw(encoding, layouts[encoding], padding)
 
@@ -69,16 +94,19 @@ def painted(encoding: str, colour: str, height: int = 48, width: int = 64, paddi
 @pytest.mark.parametrize("colour", PURE)
 @pytest.mark.parametrize("encoding", ENCODINGS)
 def test_pure_colours_survive(encoding: str, colour: str) -> None:
-    if encoding == "mono8" and colour != "grey":
-        pytest.skip("mono8 has no colours")
+    if encoding.startswith("mono") and colour != "grey":
+        return  # has no colours
     got = to_rgb(painted(encoding, colour))
     assert got.shape == (48, 64, 3)
     assert np.abs(got.astype(int) - np.array(PURE[colour])).max() <= 3
 
 
-@pytest.mark.parametrize("encoding", ["rgb8", "bgr8", "rgba8", "bgra8", "mono8"])
+@pytest.mark.parametrize("encoding", RAW_ENCODINGS)
 def test_row_padding_is_left_out(encoding: str) -> None:
-    assert np.array_equal(to_rgb(painted(encoding, "grey", 5, 7, padding=13)), np.full((5, 7, 3), 128))
+    width = 8 if RAW_ENCODINGS[encoding].even_width else 7
+    got = to_rgb(painted(encoding, "grey", 5, width, padding=13))
+    assert got.shape == (5, width, 3)
+    assert np.abs(got.astype(int) - 128).max() <= (3 if RAW_ENCODINGS[encoding].even_width else 0)
 
 
 def test_every_pixel_of_a_raw_image_is_in_its_place() -> None:
@@ -162,8 +190,10 @@ def test_size_against_the_message_is_checked() -> None:
 
 
 def test_sixteen_bit_png_is_never_flattened() -> None:
-    with pytest.raises(ImageError, match="gray16"):
-        to_video_frame(compressed("png", png(np.full((6, 8), 2500, np.uint16))))
+    frame = compressed("png", png(np.full((6, 8), 2500, np.uint16)))
+    for refuses in (to_video_frame, check_frame):
+        with pytest.raises(ImageError, match=r"16 bits do not become video: most are depth.*extra_topics"):
+            refuses(frame)
 
 
 def test_unknown_encoding_lists_the_known_ones() -> None:

@@ -21,8 +21,11 @@ ROS = (
     "sensor_msgs",
     "std_msgs",
     "std_srvs",
+    "visualization_msgs",
 )
 GENERATED = ("msg", "srv")
+VENDORS = ("piper_sdk", "can")
+"""Libraries of hardware, optional: only devices use them, and only once a device is opened."""
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
 
@@ -56,6 +59,14 @@ def test_imports_go_one_way_and_ros_stays_in_nodes(path: Path) -> None:
             assert LEVEL[there] < LEVEL[here], f"{here} imports {name}"
 
 
+@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_vendors_libraries_are_imported_by_devices_only_and_late(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert not [name for name in imports(path) if name.split(".")[0] in VENDORS], "not late"
+    named = [name for name in VENDORS if f'import_module("{name}' in text]
+    assert not named or layer(path) == "devices", f"{named} is imported in {layer(path)}"
+
+
 def test_core_uses_numpy_scipy_and_the_standard_library_only() -> None:
     allowed = {"numpy", "scipy", "piper_collect", *sys.stdlib_module_names}
     forbidden = {"os", "pathlib", "time", "subprocess", "socket", "threading", "random"}
@@ -69,7 +80,8 @@ BLOCK_ROS = f"""
 import importlib, pkgutil, sys
 class Block:
     def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0].startswith({ROS!r}) or name in ("piper_collect.msg", "piper_collect.srv"):
+        top, generated = name.split(".")[0], ("piper_collect.msg", "piper_collect.srv")
+        if top.startswith({ROS!r}) or top in {VENDORS!r} or name in generated:
             raise ModuleNotFoundError(f"{{name}} is blocked", name=name)
 sys.meta_path.insert(0, Block())
 import piper_collect
@@ -83,7 +95,7 @@ assert code == 1, code
 """
 
 
-def test_everything_but_the_nodes_imports_where_ros_is_not() -> None:
+def test_everything_but_the_nodes_imports_without_ros_and_vendors_libraries() -> None:
     done = subprocess.run(
         [sys.executable, "-c", BLOCK_ROS], capture_output=True, text=True, timeout=60, cwd=PACKAGE.parent
     )
@@ -94,8 +106,8 @@ def test_everything_but_the_nodes_imports_where_ros_is_not() -> None:
 def test_help_imports_nothing_heavy() -> None:
     code = """
 import sys
-from piper_collect.cli.main import main
-for words in (["--help"], ["export", "--help"], ["record", "--help"], ["demo", "--help"], ["node", "--help"]):
+from piper_collect.cli.main import VERBS, main
+for words in (["--help"], *([verb, "--help"] for verb in VERBS)):
     try:
         main(words)
     except SystemExit as end:

@@ -4,6 +4,7 @@ import math
 from dataclasses import replace
 from itertools import pairwise
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,7 +14,8 @@ from piper_collect.core import se3
 from piper_collect.core.clutch import TeleopGoal
 from piper_collect.core.kinematics import JOINT_LIMITS_RAD, WORKING_POSE_RAD, PiperKinematics
 from piper_collect.core.motion import MotionConfig, motion_step, start_home, start_motion, stop_motion
-from piper_collect.core.motion_limits import flange_step
+from piper_collect.core.motion_limits import flange_step, joints_between
+from piper_collect.core.tether import agree, tether, under_way
 from piper_collect.errors import ConfigError, SessionError
 
 CONFIG = MotionConfig(
@@ -269,10 +271,23 @@ def test_home_is_refused_while_engaged():
 
 def test_home_is_refused_where_it_would_dip_under_the_floor():
     state = start_motion(CONFIG, (0.0, 3.0, -0.1, 0.0, 1.2, 0.0), 0.05)
-    assert start_home(CONFIG, state).mode == "home"
     table = replace(CONFIG, workspace_min_m=(-0.6, -0.6, 0.05))
     with pytest.raises(SessionError, match="dips under"):
         start_home(table, state)
+
+
+def test_home_is_refused_where_the_gripper_would_dip_under_the_floor():
+    away = (-2.03, 2.19, -0.08, -0.38, 1.19, 0.65)
+    way = [joints_between(away, CONFIG.home_q, share) for share in np.linspace(0.0, 1.0, 200)]
+    points = PiperKinematics("s_v1_6_3").link_points(np.array(way))
+    flange_m, tip_m = points[:, 5, 2], points[:, 6, 2]
+    assert (flange_m.min() > 0.05, tip_m[0] > 0.05, tip_m[-1] > 0.05, tip_m.min() < -0.02) == (True,) * 4
+    with pytest.raises(SessionError, match=r"dips under .*gripper above -0\.005 m.*-0\.028 m"):
+        start_home(CONFIG, start_motion(CONFIG, away, 0.05))
+    # from the table itself it is lifted
+    low = start_motion(CONFIG, (0.0, 2.0, -1.2, 0.0, 1.1, 0.0), 0.05)
+    assert PiperKinematics("s_v1_6_3").link_points(np.array(low.q_cmd))[6, 2] < 0.0
+    assert start_home(CONFIG, low).mode == "home"
 
 
 def test_engaging_on_the_way_home_stops_it_until_the_clutch_is_released():
@@ -298,6 +313,45 @@ def test_a_stop_from_outside_needs_a_release_too():
     state = stop_motion(state, "the arm reports a fault")
     held, result = follow(goal_at(shift=(0.05, 0, 0)), state)
     assert (result.q_cmd, held.fault) == (state.q_cmd, "the arm reports a fault")
+
+
+def test_a_joint_that_stays_behind_is_held_where_it_is():
+    state, _ = follow(goal_at(shift=(0.1, 0, 0)), steps=20)
+    near = tuple(q - 0.49 for q in state.q_cmd)
+    assert tether(CONFIG, state, near) is state
+    stuck = (*state.q_cmd[:2], state.q_cmd[2] + 0.51, *state.q_cmd[3:])
+    held = tether(CONFIG, state, stuck)
+    assert (held.q_cmd, held.mode, held.needs_release) == (stuck, "hold", True)
+    assert held.fault == "joint3 is 29 deg behind its command: holding"
+    assert_allclose(held.pose_cmd, PiperKinematics("s_v1_6_3").forward(stuck), atol=1e-12)
+    still, result = follow(goal_at(shift=(0.1, 0, 0)), held, steps=3)
+    assert (still.q_cmd, result.limited) == (stuck, ("release first",))
+    home = start_home(CONFIG, replace(state, engaged=False))
+    assert tether(CONFIG, home, stuck).mode == "hold"
+    assert tether(CONFIG, START, stuck) is START  # who moves the arm by hand meanwhile is not fought
+
+
+def test_what_moves_the_arm_is_named_and_nothing_is_when_it_holds():
+    following, _ = follow(goal_at(shift=(0.05, 0, 0)))
+    home = start_home(CONFIG, START)
+    assert [under_way(state) for state in (None, START, following, home)] == ["", "", "following", "homing"]
+    assert [under_way(stop_motion(state, "a fault")) for state in (following, home)] == ["", ""]
+    released, _ = follow(REST, following)
+    assert under_way(released) == ""
+
+
+def test_a_measurement_counts_when_the_one_before_it_said_nearly_the_same():
+    at = (0.1, 1.2, -1.0, 0.2, 0.3, 0.4)
+    moved = tuple(q + 0.49 for q in at)
+    assert agree(CONFIG, at, at)
+    assert agree(CONFIG, at, moved)
+    assert agree(replace(CONFIG, max_deviation_rad=0.6), at, tuple(q + 0.51 for q in at))
+    assert not agree(CONFIG, at, (*at[:5], at[5] + 0.51))
+    assert not agree(CONFIG, (), at)  # the first
+    for wrong in (math.nan, math.inf):
+        assert not agree(CONFIG, at, (*at[:5], wrong))
+        assert not agree(CONFIG, (*at[:5], wrong), at)
+        assert not agree(CONFIG, (*at[:5], wrong), (*at[:5], wrong))
 
 
 def test_start_takes_the_measured_joints_or_refuses():

@@ -192,7 +192,7 @@ def test_a_fault_or_a_recorder_that_stops_ends_the_plan():
     assert state.failure == "the recorder reports a fault"
     moving = OperatorState(phase="move", began_ns=START_NS, first_ns=START_NS)
     state, sample = operator_step(plan, moving, START_NS + 10**9, "idle", ready=True)
-    assert state.failure == "the recorder stopped by itself: idle"
+    assert state.failure == "somebody else ended the episode: the recorder is idle"
     assert sample.right.squeeze == 0.0
 
 

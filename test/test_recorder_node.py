@@ -7,6 +7,8 @@ from functools import partial
 import numpy as np
 import pytest
 import yaml
+from dataset_cases import episode, open_writer
+from mcap.reader import make_reader
 from recorder_studio import (
     JOINTS,
     READY,
@@ -21,8 +23,12 @@ from recorder_studio import (
 from ros_support import digests, names, one_session, rig_in
 
 from piper_collect import __version__
+from piper_collect.bag.find import content_hash
 from piper_collect.bag.reader import open_bag
 from piper_collect.config.load import session_from_text
+from piper_collect.dataset.guard import locked
+from piper_collect.dataset.reader import open_dataset
+from piper_collect.dataset.stage import EpisodeIdentity
 
 
 @pytest.fixture
@@ -73,7 +79,7 @@ def test_two_publishers_on_one_required_topic_are_refused(studio):
     studio.until_state(WAITING, meanwhile=studio.send)
     answer = studio.start()
     assert not answer.success
-    assert f"{JOINTS}: 2 publishers send on it" in answer.message
+    assert f"{JOINTS}: 2 publishers send on it (/bench, /bench)" in answer.message
     studio.rig.node.destroy_publisher(second)
     studio.ready()
     assert studio.start().success
@@ -128,6 +134,15 @@ def test_the_bag_holds_exactly_what_was_published(recorded):
         assert (bag.notes, bag.incomplete) == ([], False)
     wanted = [[k + j / 8 for j in range(6)] + [0.05] for k in range(300)]
     assert np.array_equal(np.array(got), np.array(wanted))
+
+
+def test_mcap_keeps_the_time_at_which_a_message_was_published(recorded):
+    (file,) = recorded.episode.glob("*.mcap")
+    with file.open("rb") as stream:
+        times = [(m.publish_time, m.log_time) for _, c, m in make_reader(stream).iter_messages([JOINTS])]
+    assert len(times) == 300
+    for stamp_ns, (publish_ns, log_ns) in zip(recorded.sent[JOINTS], times, strict=True):
+        assert stamp_ns <= publish_ns < log_ns
 
 
 def test_the_bag_knows_qos_and_type_as_they_were_offered(recorded):
@@ -276,3 +291,36 @@ def test_best_effort_latched_and_late_publishers_are_recorded(rig):
     assert offered["/hasty"] == ("best_effort", "volatile")
     assert offered["/latched"] == ("reliable", "transient_local")
     assert "/absent" not in offered
+
+
+def test_delete_last_reaches_the_dataset_and_is_refused_while_an_export_writes(rig):
+    root = rig.folder / "dataset"
+    base = config_of(rig.folder / "recordings")
+    studio = Studio(rig, replace(base, session=replace(base.session, dataset=str(root))))
+    studio.record()
+    studio.record()
+    session = one_session(studio.root)
+    writer = open_writer(root)
+    for folder in sorted(session.glob("episode_*")):
+        writer.add_episode(
+            episode(),
+            identity=EpisodeIdentity(
+                session=session.name, bag=folder.name, content_hash=content_hash(folder)
+            ),
+            session_record={"session": session.name},
+        )
+    before = digests(session), digests(root)
+    with locked(root):
+        answer = studio.trigger("delete_last_episode")
+    assert not answer.success
+    assert "not deleted" in answer.message
+    assert "another process is writing this dataset" in answer.message
+    assert (digests(session), digests(root)) == before
+    answer = studio.trigger("delete_last_episode")
+    assert (answer.success, answer.message) == (True, f"episode 1 deleted, and from {root}")
+    assert not (session / "episode_000001").exists()
+    assert [line["bag"] for line in open_dataset(root).sources.values()] == ["episode_000000"]
+    studio.record()
+    assert studio.trigger("delete_last_episode").message == "episode 1 deleted"
+    assert names(session) >= {"episode_000000"}
+    assert len(open_dataset(root).episodes) == 1

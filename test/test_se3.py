@@ -55,6 +55,37 @@ def test_pose_survives_the_matrix(pose):
 
 
 @laws
+@given(poses, poses)
+def test_relative_pose_leads_from_one_to_the_other(a, b):
+    assert_same_pose(se3.pose_compose(a, se3.pose_relative(a, b)), b)
+    assert_allclose(se3.pose_relative(a, b), se3.pose_compose(se3.pose_inverse(a), b), atol=1e-12)
+
+
+@laws
+@given(parts.filter(any))
+def test_canonical_sign_is_one_of_the_two(quat):
+    quat = np.array(quat)
+    chosen = se3.canonical_sign(quat)
+    assert np.array_equal(chosen, quat) or np.array_equal(chosen, -quat)
+    assert np.array_equal(chosen, se3.canonical_sign(-quat))
+    assert chosen[np.flatnonzero(chosen)[0]] > 0
+
+
+def test_canonical_sign_of_half_turns():
+    quats = [[0, 0, -1, 1], [-0.0, 1, 0, 0], [0.5, -1, -1, -1], [-0.5, 1, 0, 0]]
+    expected = [[0, 0, 1, -1], [0, 1, 0, 0], [0.5, -1, -1, -1], [0.5, -1, 0, 0]]
+    assert se3.canonical_sign(quats).tolist() == expected
+
+
+@laws
+@given(unit_quats)
+def test_rot6d_holds_two_columns(quat):
+    rot6d, matrix = se3.rot6d_from_quat(quat), se3.matrix_from_quat(quat)
+    assert_allclose(rot6d, [*matrix[:, 0], *matrix[:, 1]], atol=1e-15)
+    assert_allclose(np.cross(rot6d[:3], rot6d[3:]), matrix[:, 2], atol=1e-12)
+
+
+@laws
 @given(unit_quats, st.tuples(metres, metres, metres))
 def test_both_signs_are_one_rotation(quat, vector):
     assert_allclose(se3.quat_rotate(-quat, vector), se3.quat_rotate(quat, vector), atol=1e-12)

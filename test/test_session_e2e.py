@@ -1,7 +1,10 @@
 """A whole session, recorded by the real nodes and exported, against what the simulated devices really did."""
 
 import csv
+import itertools
 import json
+import re
+import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -10,13 +13,18 @@ import pytest
 from ros_support import DEADLINE_S, RosRun, names, one_session, record_command
 from rosbags.highlevel import AnyReader
 
+from piper_collect.bag.extras import camera_infos, write_quest_jsonl
 from piper_collect.bag.reader import open_bag
+from piper_collect.bag.sidecar import choose_config, read_record
 from piper_collect.config.load import dump_session
 from piper_collect.config.profile import load_profile
 from piper_collect.config.schema import CameraSettings, SessionConfig
 from piper_collect.core.kinematics import PiperKinematics
+from piper_collect.core.sampling import tick_offsets
+from piper_collect.dataset.parquet import column_values
 from piper_collect.dataset.reader import DatasetReader, open_dataset
-from piper_collect.imaging.strip import STAMP_MODULO_MS, read_strip
+from piper_collect.imaging.strip import STAMP_MODULO_MS, read_strip, strip_error_ms
+from piper_collect.pipelines.bag_episodes import ExportOptions
 from piper_collect.pipelines.export import export
 from piper_collect.pipelines.strip_check import check_strips
 
@@ -25,6 +33,9 @@ FPS = 30.0
 DROP_EVERY = 17
 CAMERAS = ("cam_front", "cam_wrist")
 TASK = "move the gripper through the air"
+TRIES = 4
+STOOD_STILL_S = 0.4
+"""A hand or an arm that is silent for 0.5 s is let go of, and so many messages at 200 Hz DDS keeps."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +58,7 @@ class Recorded:
     targets: np.ndarray
     pose_ns: np.ndarray
     joint_ns: np.ndarray
+    receive_ns: dict[str, np.ndarray]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,14 +78,18 @@ def config_of(root: Path) -> SessionConfig:
     return replace(
         base,
         session=replace(base.session, root=str(root / "recordings"), task=TASK, fps=FPS),
+        recorder=replace(base.recorder, drain_s=1.0, fresh_s=5.0),  # all in time, on a busy machine too
         cameras={
             "cam_front": CameraSettings(serial="sim-1"),
             "cam_wrist": CameraSettings(serial="sim-2", width=320, height=240),
         },
+        # a page that cannot be served, for a session that must go on without it
+        quest=replace(base.quest, certificate_dir=str(root / "certificate")),
+        desk=replace(base.desk, host="192.0.2.1"),
         sim=replace(
             base.sim,
             seed=7,
-            episode_s=(3.0, 2.0, 3.0),
+            episode_s=(2.0, 2.0, 2.0),
             outcomes=("save", "discard", "save"),
             camera_jitter_ms=2.0,
             camera_hiccup_every=23,
@@ -86,7 +102,16 @@ def config_of(root: Path) -> SessionConfig:
 
 @pytest.fixture(scope="module")
 def made(ros_run: RosRun, tmp_path_factory: pytest.TempPathFactory) -> Made:
-    root = tmp_path_factory.mktemp("session")
+    """The first session in which nobody stood still so long that watchdogs let go or messages piled up."""
+    for _ in range(TRIES):
+        root = tmp_path_factory.mktemp("session")
+        made = record_and_export(ros_run, root)
+        if max(pause_s(episode) for episode in made.episodes) < STOOD_STILL_S:
+            return made
+    raise AssertionError(f"in each of {TRIES} sessions a process stood still\n{made.log}")
+
+
+def record_and_export(ros_run: RosRun, root: Path) -> Made:
     file = root / "session.yaml"
     file.write_text(dump_session(config_of(root)), encoding="utf-8")
     # with the package's own DDS profile, as a user runs it
@@ -99,7 +124,7 @@ def made(ros_run: RosRun, tmp_path_factory: pytest.TempPathFactory) -> Made:
     assert ros_run.wait_until_gone() == {}
     assert ros_run.dead_segments() == []
     session = one_session(root / "recordings")
-    exported = export([session], root / "dataset", profile=load_profile("piper"))
+    exported = export([session], root / "dataset", ExportOptions(profile=load_profile("piper")))
     return Made(
         session=session,
         dataset=open_dataset(root / "dataset"),
@@ -108,6 +133,16 @@ def made(ros_run: RosRun, tmp_path_factory: pytest.TempPathFactory) -> Made:
         log=process.log(),
         exported=exported,
     )
+
+
+def pause_s(episode: Recorded) -> float:
+    """Longest time in an episode for which the recorder had nothing of a source that never pauses."""
+    start_ns, end_ns = episode.record["episode_start_ns"], episode.record["episode_end_ns"]
+    pauses = []
+    for receive_ns in episode.receive_ns.values():
+        inside = receive_ns[(receive_ns > start_ns) & (receive_ns < end_ns)]
+        pauses.append(np.diff(np.concatenate(([start_ns], inside, [end_ns]))).max() / 1e9)
+    return float(max(pauses))
 
 
 def read_truth(folder: Path) -> Truth:
@@ -128,9 +163,14 @@ def read_truth(folder: Path) -> Truth:
 def read_recorded(folder: Path) -> Recorded:
     stamps: dict[str, list[int]] = {"/teleop/target": [], "/arm/flange_pose": [], "/arm/joint_states": []}
     targets = []
+    steady = (*stamps, "/quest/input", *(f"/{camera}/image_raw/compressed" for camera in CAMERAS))
+    received: dict[str, list[int]] = {topic: [] for topic in steady}
     with AnyReader([folder]) as reader:
-        wanted = [c for c in reader.connections if c.topic in stamps]
-        for connection, _time, payload in reader.messages(wanted):
+        wanted = [c for c in reader.connections if c.topic in steady]
+        for connection, receive_ns, payload in reader.messages(wanted):
+            received[connection.topic].append(receive_ns)
+            if connection.topic not in stamps:
+                continue
             message = reader.deserialize(payload, connection.msgtype)
             stamp = message.header.stamp
             stamps[connection.topic].append(stamp.sec * 10**9 + stamp.nanosec)
@@ -144,6 +184,7 @@ def read_recorded(folder: Path) -> Recorded:
         targets=np.array(targets),
         pose_ns=np.array(stamps["/arm/flange_pose"]),
         joint_ns=np.array(stamps["/arm/joint_states"]),
+        receive_ns={topic: np.array(times) for topic, times in received.items()},
     )
 
 
@@ -198,10 +239,12 @@ def test_two_episodes_are_saved_and_the_discarded_one_left_nothing(made):
         assert (episode.record["outcome"], episode.record["complete"]) == ("success", True)
         assert episode.record["incomplete_reasons"] == []
         length_s = (episode.record["episode_end_ns"] - episode.record["episode_start_ns"]) / 1e9
-        assert length_s >= 3.0
+        assert length_s >= 2.0
     gap_ns = made.episodes[1].record["episode_start_ns"] - made.episodes[0].record["episode_end_ns"]
     assert gap_ns >= 2e9
     assert "all episodes done" in made.log
+    assert made.log.count("cannot listen") == 1
+    assert "error: desk ended by itself with exit code 1; the session went on" in made.log
     assert "Traceback" not in made.log
 
 
@@ -236,6 +279,33 @@ def test_the_bag_holds_every_sample_that_the_arm_took_in_the_episode(made, index
         assert np.array_equal(inside, taken)
 
 
+def test_the_bag_holds_the_headset_stream_and_the_cameras_intrinsics(made, tmp_path):
+    episode = made.episodes[0]
+    start_ns, end_ns = episode.record["episode_start_ns"], episode.record["episode_end_ns"]
+    with open_bag(episode.folder) as bag:
+        config, _ = choose_config(bag, read_record(bag))
+        found = camera_infos(bag, config)
+        written = write_quest_jsonl(bag, "/quest/input", start_ns, end_ns, tmp_path / "q.jsonl")
+        held = bag.topics["/quest/input"].message_count
+    lines = [json.loads(line) for line in (tmp_path / "q.jsonl").read_text().splitlines()]
+    assert len(lines) == written
+    assert 0.5 * held < written <= held  # some are stamped before the start or after the end
+    steps = np.diff([line["sequence"] for line in lines])
+    assert np.all(steps == 1)
+    assert all(start_ns <= line["header"]["stamp_ns"] <= end_ns for line in lines)
+    assert found.notes == ()
+    for name, (serial, size) in {
+        "cam_front": ("sim-1", (640, 480)),
+        "cam_wrist": ("sim-2", (320, 240)),
+    }.items():
+        info = found.by_camera[name]
+        assert (info["serial"], info["frame_id"]) == (serial, f"{name}_color_optical_frame")
+        assert (info["width"], info["height"]) == size
+        assert (info["k"][2], info["k"][5]) == (size[0] / 2, size[1] / 2)
+        assert info["k"][0] == info["k"][4] == info["p"][0]
+        assert (info["distortion_model"], info["d"]) == ("plumb_bob", [0.0] * 5)
+
+
 # -- rows ---------------------------------------------------------------------------------------
 
 
@@ -247,7 +317,14 @@ def test_the_dataset_holds_both_episodes(made):
         assert made.dataset.sources[index]["session"] == made.session.name
         assert len(column(made, index, "timestamp")) > 30
     (session,) = made.dataset.sessions
-    assert session["arm"] == {"model": "piper", "firmware": "S-V1.8-5", "dh_offset": "s_v1_6_3"}
+    assert session["arm"] == {
+        "model": "piper",
+        "firmware": "S-V1.8-5",
+        "firmware_source": "arm/status",
+        "dh_offset": "s_v1_6_3",
+    }
+    assert session["qos"]["/arm/joint_states"] == ["reliable, volatile"]
+    assert session["losses"]["episodes"] == 2
 
 
 @pytest.mark.parametrize("index", [0, 1])
@@ -379,7 +456,67 @@ def test_the_hiccups_are_in_the_pictures_too(made, strips):
 
 def test_exporting_again_changes_nothing(made):
     before = {p: p.read_bytes() for p in made.dataset.root.rglob("*") if p.is_file()}
-    again = export([made.session], made.dataset.root, profile=load_profile("piper"))
+    again = export([made.session], made.dataset.root, ExportOptions(profile=load_profile("piper")))
     assert [b.status for b in again.bags] == ["held", "held"]
-    assert [b.episode_index for b in again.bags] == [0, 1]
+    assert [b.episodes for b in again.bags] == [(0,), (1,)]
     assert {p: p.read_bytes() for p in made.dataset.root.rglob("*") if p.is_file()} == before
+
+
+# -- the profile train ----------------------------------------------------------------------------
+
+
+def test_a_train_dataset_shows_the_frame_that_its_stamps_name(made, tmp_path):
+    summary = export([made.session], tmp_path / "ds", ExportOptions(profile=load_profile("train")))
+    assert [b.status for b in summary.bags] == ["exported", "exported"]
+    dataset = open_dataset(tmp_path / "ds")
+    for index, camera in itertools.product(dataset.episodes, CAMERAS):
+        table, t0_ns = dataset.rows(index), dataset.sources[index]["t0_ns"]
+        times = column_values(table, f"source_timestamp.{camera}")[:, 0]
+        stamps = t0_ns + np.round(times * 1e9).astype(np.int64)
+        frames = list(dataset.frames(index, f"observation.images.{camera}"))
+        assert [t for t, _ in frames] == [pytest.approx(k / 30, abs=1e-12) for k in range(len(table))]
+        for (_, picture), stamp_ns in zip(frames, stamps, strict=True):
+            reading = read_strip(picture)
+            assert reading is not None
+            assert abs(strip_error_ms(reading, int(stamp_ns))) <= 1.0  # the strip counts whole ms
+        # seconds since T0 in float64 come back to the nanosecond
+        came = made.truth.frame_ns[camera][made.truth.published[camera]]
+        rows = t0_ns + tick_offsets(30.0, len(table))
+        assert stamps.tolist() == came[newest_not_after(came, rows)].tolist()
+
+
+# -- replay ---------------------------------------------------------------------------------------
+
+
+def test_a_replay_of_an_episode_reproduces_it_within_two_millimetres(made, ros_run, tmp_path):
+    page = tmp_path / "replay.html"
+    command = [sys.executable, "-m", "piper_collect.cli.main", "replay", str(made.dataset.root)]
+    for _ in range(TRIES):
+        process = ros_run.launch("replay", [*command, "--episode", "0", "--report", str(page)])
+        try:
+            code = process.wait()
+        finally:
+            process.end()
+        said = process.log()
+        if "silent" not in said:  # else it held, as it must, since a process stood still
+            break
+    assert code == 0, said
+    verdict = re.search(r"all of [\d.]+ s replayed; reproduced within ([\d.]+) mm RMS", said)
+    assert verdict[0] in page.read_text()
+    waited = re.search(r"waited ([\d.]+) s in all", said)
+    silent = re.search(r"said nothing for up to ([\d.]+) s", said)
+    late_s = sum(float(found[1]) for found in (waited, silent) if found) + stalls_s(made, 0)
+    # what a machine that cannot keep up adds: the way of the flange in the time that was lost
+    poses, seconds = column(made, 0, "observation.arm_eef"), column(made, 0, "timestamp")
+    fastest_m_s = (np.linalg.norm(np.diff(poses[:, :3], axis=0), axis=1) / np.diff(seconds)).max()
+    assert float(verdict[1]) < 2.0 + 1e3 * fastest_m_s * late_s
+    assert ros_run.wait_until_gone() == {}
+
+
+def stalls_s(made: Made, index: int) -> float:
+    """Time for which the recording had no new target or arm state where one was due every 5 ms."""
+    lost = 0.0
+    for stamps in (made.episodes[index].target_ns, made.episodes[index].joint_ns):
+        steps_s = np.diff(stamps) / 1e9
+        lost += float(steps_s[steps_s > 0.02].sum())
+    return lost

@@ -2,17 +2,20 @@
 
 import json
 from dataclasses import replace
+from importlib.metadata import version
 
 import pytest
 
 from piper_collect import __version__
+from piper_collect.bag.backends import choose_storage
 from piper_collect.bag.reader import open_bag
 from piper_collect.bag.recording import INTERRUPTED, SUCCESS, EpisodeRecording
-from piper_collect.bag.session_folder import SessionFolder, find_unfinished, free_bytes
+from piper_collect.bag.session_folder import SessionFolder, check_root, find_unfinished, free_bytes
 from piper_collect.bag.sidecar import read_record
 from piper_collect.bag.storage import TopicInfo
-from piper_collect.errors import BagError, ConfigError, SessionError
+from piper_collect.errors import BagError, SessionError
 
+MCAP = choose_storage("mcap", "pip")
 RECORD = {"session": "stack_20260101_120000", "task": "stack", "arm": {"firmware": None}}
 TOPIC = TopicInfo(
     name="/count",
@@ -30,10 +33,10 @@ def folder(tmp_path):
     return made
 
 
-def record(folder, *, task="stack", topics=(TOPIC,), start_ns=1_000):
+def record(folder, *, task="stack", topics=(TOPIC,), start_ns=1_000, storage=MCAP):
     return EpisodeRecording(
         folder,
-        storage="mcap",
+        storage=storage,
         topics=topics,
         task=task,
         start_ns=start_ns,
@@ -115,6 +118,7 @@ def test_a_finished_episode_is_moved_into_place_with_its_record(folder):
         "episode_end_ns": 9_000,
         "topics": COUNTS,
         "messages_in_bag": {"/count": 3},
+        "storage": {"backend": "pip", "storage": "mcap", "library": "mcap", "version": version("mcap")},
         "tool_version": __version__,
     }
     with open_bag(path) as bag:
@@ -164,10 +168,8 @@ def test_an_abandoned_episode_leaves_nothing_and_its_number_is_free(folder):
 
 def test_an_episode_that_cannot_begin_leaves_nothing(folder):
     before = listing(folder.path)
-    with pytest.raises(ConfigError, match="no such bag storage"):
-        EpisodeRecording(
-            folder, storage="tape", topics=(), task="t", start_ns=1, session_yaml="", session_record={}
-        )
+    with pytest.raises(BagError, match="cannot be written"):
+        record(folder, topics=(TOPIC, replace(TOPIC, name="/odd", message_definition="\ud800")))
     (folder.path / ".recording" / "episode_000000").write_text("in the way")
     with pytest.raises(BagError, match="folder that does not exist"):
         record(folder)
@@ -177,7 +179,7 @@ def test_an_episode_that_cannot_begin_leaves_nothing(folder):
 def test_what_is_left_after_a_storage_failure_stays_and_is_found(folder):
     episode = record(folder)
     episode.write("/count", cdr(1), 2_000)
-    episode.leave()
+    episode.leave([], {})
     assert find_unfinished(folder.path.parent) == [folder.path / ".recording" / "episode_000000"]
     assert folder.next_index() == 1
     save(folder)
@@ -212,10 +214,17 @@ def test_delete_last_takes_the_newest_and_its_number_is_used_again(folder):
 
 def test_an_episode_that_cannot_be_deleted_is_one_clear_error(folder):
     save(folder)
-    (folder.path / ".recording" / "deleted_000000" / "left").mkdir(parents=True)
+    (folder.path / ".recording" / "deleted_000000").write_text("in the way")
     with pytest.raises(SessionError, match="cannot be removed"):
         folder.delete_last()
     assert folder.episodes() == [0]
+
+
+def test_what_a_killed_deletion_left_is_not_in_the_way_of_the_next(folder):
+    save(folder)
+    (folder.path / ".recording" / "deleted_000000" / "left").mkdir(parents=True)
+    assert folder.delete_last() == 0
+    assert list((folder.path / ".recording").iterdir()) == []
 
 
 def test_close_keeps_what_holds_anything(folder):
@@ -235,3 +244,29 @@ def test_close_removes_only_the_empty_recording_folder_beside_episodes(folder):
 
 def test_free_disk_is_known_before_the_root_is_there(tmp_path):
     assert free_bytes(tmp_path / "not" / "yet") > 0
+
+
+def test_a_root_that_can_be_written_passes_and_nothing_is_made(tmp_path):
+    check_root(tmp_path)
+    check_root(tmp_path / "not" / "yet")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("root", ["a file", "a file/below", "/dev/null/x", "/proc/here"])
+def test_a_root_that_cannot_be_written_is_refused_in_one_line(tmp_path, root):
+    (tmp_path / "a file").write_text("x")
+    with pytest.raises(SessionError, match=r"the recording root cannot be written: .*--root") as caught:
+        check_root(tmp_path / root)
+    assert str(tmp_path / root) in str(caught.value)
+
+
+def test_a_flush_is_due_by_the_time_of_the_messages_too(folder, monkeypatch):
+    recording = record(folder)
+    flushes = []
+    monkeypatch.setattr(recording._writer, "_flush", lambda: flushes.append(recording._writer._end_ns))
+    monkeypatch.setattr("time.monotonic", lambda: 5.0)  # all of it is written at once
+    begin_ns = 2_000_000_000_000_000_000
+    for k in range(400):
+        recording.write("/count", cdr(k % 250), begin_ns + k * 5_000_000)
+    assert [(end_ns - begin_ns) / 1e9 for end_ns in flushes] == pytest.approx([0.0, 0.5, 1.0, 1.5], abs=0.006)
+    recording.abandon()

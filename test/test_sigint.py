@@ -15,7 +15,7 @@ from piper_collect.bag.sidecar import read_record
 from piper_collect.config.graph import collection_graph
 from piper_collect.config.load import dump_session
 from piper_collect.config.schema import CameraSettings, SessionConfig
-from piper_collect.pipelines.record import NodeProcesses
+from piper_collect.pipelines.node_processes import NodeProcesses
 
 SEED = 20260101
 FIRST, SECOND = "episode_000000", "episode_000001"
@@ -88,7 +88,9 @@ def check_saved(folder):
     assert record.end_ns is not None
     assert (folder / "episode.json").is_file()
     if record.outcome == "success":
-        assert record.incomplete_reasons == ()
+        # a starved machine may lose messages: then exactly that is said; or send none for a while
+        lost = {f"{topic}: {count} messages lost" for topic, count in record.losses.items() if count}
+        assert {reason for reason in record.incomplete_reasons if ": silent for " not in reason} == lost
     else:
         assert record.outcome == "interrupted"
         assert "the recording was interrupted" in record.incomplete_reasons
@@ -109,16 +111,13 @@ def early(session, moments):
 
 
 def while_the_nodes_start(session, moments):
-    session.wait(moments.uniform(0.5, 1.5))
+    session.until(lambda: len(session.run.alive()) > 1, "no node is started")
+    session.wait(moments.uniform(0.0, 1.0))
 
 
 def about_when_they_find_each_other(session, moments):
-    session.wait(moments.uniform(1.5, 3.0))
-
-
-def in_the_first_episode(session, moments):
-    session.until(lambda: session.recording(FIRST), "the first episode does not start")
-    session.wait(moments.uniform(0.0, 1.5))
+    session.until(lambda: len(session.run.alive()) > 1, "no node is started")
+    session.wait(moments.uniform(1.0, 2.5))
 
 
 def about_when_the_first_is_saved(session, moments):
@@ -128,14 +127,13 @@ def about_when_the_first_is_saved(session, moments):
 
 def well_into_the_second(session, moments):
     session.until(lambda: session.recording(SECOND), "the second episode does not start")
-    session.wait(moments.uniform(0.5, 2.0))
+    session.wait(moments.uniform(0.5, 1.0))
 
 
 MOMENTS = (
     early,
     while_the_nodes_start,
     about_when_they_find_each_other,
-    in_the_first_episode,
     about_when_the_first_is_saved,
     well_into_the_second,
 )
@@ -143,7 +141,7 @@ MOMENTS = (
 
 @pytest.mark.parametrize("moment", MOMENTS, ids=lambda moment: moment.__name__)
 def test_ctrl_c_ends_a_session_whole(ros_run, place, moment):
-    session = Session(ros_run, place, first_s=60.0 if moment is in_the_first_episode else 2.0)
+    session = Session(ros_run, place)
     try:
         moment(session, random.Random(f"{SEED} {moment.__name__}"))
         finished = {folder: digests(folder) for folder in session.saved()}
@@ -156,12 +154,11 @@ def test_ctrl_c_ends_a_session_whole(ros_run, place, moment):
     else:
         assert code == 0, session.process.log()
         assert "Traceback" not in session.process.log()
+        assert "[ERROR]" not in session.process.log()  # the operator takes it for no fault
     check_nothing_is_left(session)
     for folder, was in finished.items():
         assert digests(folder) == was
     outcomes = [check_saved(folder) for folder in session.saved()]
-    if moment is in_the_first_episode:
-        assert outcomes == ["interrupted"]
     if moment is well_into_the_second:
         assert outcomes == ["success", "interrupted"]
         assert len(finished) == 1
@@ -171,22 +168,21 @@ def test_nodes_that_are_stopped_as_soon_as_they_are_started_end_quietly(ros_run,
     config = replace(SessionConfig(), cameras={"cam_front": CameraSettings(width=160, height=120)})
     file = tmp_path / "session.yaml"
     file.write_text(dump_session(config), encoding="utf-8")
-    nodes = NodeProcesses(collection_graph(config), file, ros_run.environment())
-    nodes.start()
+    graph = collection_graph(config)
+    nodes = NodeProcesses(graph, file, ros_run.environment())
+    nodes.start(graph.nodes)
     assert nodes.stop() == ()
-    assert len(nodes.ended()) == 6
+    assert len(nodes.ended()) == len(graph.nodes)
     assert set(nodes.ended().values()) <= {0, 1}  # 1 where DDS hung at the very end
     assert "Traceback" not in capfd.readouterr().err
     assert ros_run.alive() == {}
 
 
 def test_nodes_end_by_themselves_when_their_parent_is_killed(ros_run, place):
-    session = Session(ros_run, place)
+    session = Session(ros_run, place, first_s=60.0)
     try:
-        session.until(lambda: session.recording(SECOND), "the second episode does not start")
+        session.until(lambda: session.recording(FIRST), "the first episode does not start")
         session.wait(0.5)
-        (first,) = session.saved()
-        was = digests(first)
         session.process.send(signal.SIGKILL)
         assert session.process.wait() == -signal.SIGKILL
         assert ros_run.wait_until_gone() == {}
@@ -196,8 +192,7 @@ def test_nodes_end_by_themselves_when_their_parent_is_killed(ros_run, place):
     session.temporary.mkdir()
     ros_run.remove_dead_segments()
     check_nothing_is_left(session)
-    assert digests(first) == was
-    assert [check_saved(folder) for folder in session.saved()] == ["success", "interrupted"]
+    assert [check_saved(folder) for folder in session.saved()] == ["interrupted"]
 
 
 def test_an_impatient_ctrl_c_cuts_nothing_short(ros_run, place):

@@ -63,3 +63,42 @@ def test_not_finite_is_refused_and_placed(bad: float) -> None:
 def test_no_rows_or_elements_is_refused(shape: tuple[int, ...]) -> None:
     with pytest.raises(ValueError, match="at least 1"):
         column_stats(np.zeros(shape))
+
+
+def _long_columns() -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(4)
+    rows = 30_011
+    noise = rng.normal(size=rows)
+    mostly_zero = np.where(rng.random(rows) < 0.97, 0.0, noise)
+    spikes = np.zeros(rows)
+    spikes[1::7] = noise[1::7]  # a sample of every seventh row sees none of them
+    steps = noise.copy()
+    steps[::7] -= 100  # and such a sample sees nothing but these
+    return {
+        "noise": noise,
+        "rising": np.sort(noise),
+        "falling": -np.sort(noise),
+        "mostly zero": mostly_zero,
+        "nine values": rng.integers(0, 9, rows).astype(np.float64),
+        "unseen spikes": spikes,
+        "low spikes": -np.abs(spikes),
+        "low steps": steps,
+        "high steps": -steps,
+        "constant": np.full(rows, 0.1),
+    }
+
+
+@pytest.mark.parametrize(("name", "values"), _long_columns().items())
+def test_quantiles_of_long_columns_are_those_of_numpy(name: str, values: np.ndarray) -> None:
+    for rows in (1024, 2048, 2049, 7_200, 14_500, 30_011):  # samples of every row, 2nd, 7th, 14th
+        stats = column_stats(values[:rows, None])
+        assert stats.q01[0] == np.quantile(values[:rows], 0.01), rows
+        assert stats.q99[0] == np.quantile(values[:rows], 0.99), rows
+
+
+@pytest.mark.parametrize("rows", [*range(1, 12), 99, 100, 101, 102, 199, 200, 201, 202, 203])
+def test_quantiles_of_few_rows_are_those_of_numpy(rows: int) -> None:
+    values = np.random.default_rng(rows).normal(size=(rows, 2))
+    stats = column_stats(values)
+    np.testing.assert_array_equal(stats.q01, np.quantile(values, 0.01, axis=0))
+    np.testing.assert_array_equal(stats.q99, np.quantile(values, 0.99, axis=0))

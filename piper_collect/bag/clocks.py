@@ -7,6 +7,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from piper_collect.core.clock_faults import Stamped
+from piper_collect.core.sampling import kept
 from piper_collect.core.types import StampArray
 from piper_collect.errors import AlignmentError
 
@@ -18,6 +20,8 @@ class TopicClock:
 
     Header stamps are used where there are any. Where every one of them is zero, or the type has none,
     the receive times stand in; where only some are zero, those messages have no time and are left out.
+
+    Once it was asked for stamps it takes no more messages: they are views of what it holds.
     """
 
     def __init__(self) -> None:
@@ -32,6 +36,11 @@ class TopicClock:
         self._header_ns.append(header_ns or 0)
         self._has_header = self._has_header and header_ns is not None
         self._any_set = self._any_set or bool(header_ns)
+
+    @property
+    def has_header(self) -> bool:
+        """Whether every message has a header."""
+        return self._has_header
 
     @property
     def source(self) -> Literal["header", "receive"]:
@@ -61,16 +70,19 @@ class TopicClock:
     def stamp_ns(self) -> StampArray:
         """int64 stamps of the messages that have one."""
         chosen = self._header_ns if self._any_set else self._receive_ns
-        return np.array(chosen, dtype=np.int64)[self.used()]
+        return kept(np.frombuffer(chosen, dtype=np.int64), self.used())
 
     def receive_ns(self) -> StampArray:
         """int64 [N], when each message was received, used or not."""
-        return np.array(self._receive_ns, dtype=np.int64)
+        return np.frombuffer(self._receive_ns, dtype=np.int64)
 
-    def span(self) -> tuple[int, int]:
-        """First and last stamp in use."""
-        stamps = self.stamp_ns()
-        return int(stamps.min()), int(stamps.max())
+    def stamped(self) -> Stamped:
+        """The messages that have a header stamp, for who judges the clock behind them."""
+        if not self._any_set:
+            none = np.empty(0, np.int64)
+            return Stamped(receive_ns=none, stamp_ns=none, unset=self.reason if self._header_ns else "")
+        unset = f"{self.unset} of {len(self._header_ns)} header stamps are zero" if self.unset else ""
+        return Stamped(receive_ns=kept(self.receive_ns(), self.used()), stamp_ns=self.stamp_ns(), unset=unset)
 
 
 def increasing(stamp_ns: StampArray) -> NDArray[np.bool_]:

@@ -14,7 +14,10 @@ from rosbags.typesys.store import Typestore
 from piper_collect.errors import BagError
 
 _CDR_BIG_ENDIAN, _CDR_LITTLE_ENDIAN = b"\x00\x00", b"\x00\x01"
+_FOXGLOVE = "foxglove_msgs/"
 _HEADER, _TIME = "std_msgs/msg/Header", "builtin_interfaces/msg/Time"
+_Kind = tuple[int, object]
+"""How rosbags describes a field: the kind of node, and what is in it."""
 _HEADER_BYTES = 12
 """Encapsulation (4) and the stamp of a leading header (8)."""
 
@@ -53,6 +56,8 @@ class Codec:
 
     def header_stamp_ns(self, payload: bytes | memoryview) -> int | None:
         """The stamp of a leading std_msgs/Header, as written (0 means unset); None without one.
+
+        Messages of Foxglove begin with the stamp itself, which is the same bytes.
 
         Raises:
             BagError: The payload is not plain CDR or ends before the stamp.
@@ -132,6 +137,15 @@ class Definitions:
         except KeyError as err:
             raise BagError("message definition is not whole", where=type_name, got=err) from err
 
+    def fields(self, type_name: str) -> dict[str, str]:
+        """The fields of a type with theirs: ``pkg/msg/Name``, ``float64``, ``float64[]`` for arrays.
+
+        What is no message type, ``float64`` say, has no fields.
+        """
+        name = full_type_name(type_name)
+        defs = cast("Mapping[str, tuple[object, list[tuple[str, _Kind]]]]", self._store.fielddefs)
+        return {field: _type_words(kind) for field, kind in defs[name][1]} if name in defs else {}
+
     def codec(self, type_name: str) -> Codec:
         """The decoder of a type by its name, with or without ``/msg/``.
 
@@ -197,6 +211,13 @@ def embedded_codec(type_name: str, definition: str, encoding: str) -> Codec:
     return Codec(store, name)
 
 
+def _type_words(kind: _Kind) -> str:
+    node, detail = kind
+    if node in (Nodetype.ARRAY, Nodetype.SEQUENCE):
+        return f"{_type_words(cast('_Kind', cast('tuple[object, object]', detail)[0]))}[]"
+    return str(detail) if node == Nodetype.NAME else str(cast("tuple[str, int]", detail)[0])
+
+
 def _parts(fields: object) -> Iterator[str]:
     for _, (kind, detail) in cast("list[tuple[str, tuple[int, tuple[object, object]]]]", fields):
         if kind in (Nodetype.ARRAY, Nodetype.SEQUENCE):
@@ -212,6 +233,8 @@ def _starts_with_header(store: Typestore, type_name: str) -> bool:
         fields = defs[name][1] if name in defs else []
         return fields[0][1] if fields else None
 
+    if type_name.startswith(_FOXGLOVE):
+        return first(type_name) == (Nodetype.NAME, _TIME)
     return first(type_name) == (Nodetype.NAME, _HEADER) and first(_HEADER) == (Nodetype.NAME, _TIME)
 
 

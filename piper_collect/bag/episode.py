@@ -1,21 +1,26 @@
 """From a bag to a RawEpisode: one pass for numbers and stamps, images only when they are asked for."""
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 
 from piper_collect.bag.clocks import TopicClock, check_one_clock, increasing
+from piper_collect.bag.coded import PacketLog, TopicFrames
 from piper_collect.bag.fields import FieldReader
-from piper_collect.bag.reader import BagMessage, BagReader, open_bag
+from piper_collect.bag.pictures import camera_frame, frame_id_of, is_video, no_key_frame
+from piper_collect.bag.reader import BagReader
 from piper_collect.bag.sidecar import EpisodeRecord, read_record
+from piper_collect.bag.timeline import Timelines
 from piper_collect.config.names import image_topic, resolve_topic
-from piper_collect.config.schema import SessionConfig
+from piper_collect.config.schema import CameraSettings, SessionConfig, SourceSettings
+from piper_collect.core.host_clock import HostStep
+from piper_collect.core.sampling import kept
 from piper_collect.core.types import CameraFrame, CameraStream, RawEpisode, Stream
-from piper_collect.errors import BagError, ImageError
-from piper_collect.imaging.frames import parse_compressed_format
+from piper_collect.errors import BagError
+from piper_collect.imaging.frames import H264
+from piper_collect.imaging.h264 import StreamParser
 
 
 def read_episode(bag: BagReader, config: SessionConfig, record: EpisodeRecord | None = None) -> RawEpisode:
@@ -31,15 +36,24 @@ def read_episode(bag: BagReader, config: SessionConfig, record: EpisodeRecord | 
 
     Raises:
         BagError: A required topic has no messages, or a message cannot be read as configured.
-        AlignmentError: The topics are stamped by clocks that have nothing to do with each other.
+        AlignmentError: The topics are stamped by clocks that have nothing to do with each other, or a clock
+            is wrong and the configuration refuses that.
     """
     record = record or read_record(bag)
     plan = _Plan.of(bag, config)
     _read(bag, plan)
-    streams = {key: plan.stream(key, config) for key in plan.readers}
-    cameras = {name: plan.camera(bag.path, name, config) for name in plan.cameras}
+    steps = record.clock_steps if config.recorder.clock_step == "correct" else ()
+    lines = Timelines(
+        clocks=plan.clocks,
+        pictures=frozenset(plan.cameras.values()),
+        steps=steps,
+        absolute=record.start_ns is not None,
+    )
+    streams = {key: plan.stream(key, config, lines, record.name) for key in plan.readers}
+    cameras = {name: plan.camera(bag.path, name, config, lines, record.name) for name in plan.cameras}
     start_ns, end_ns, interval = _interval(bag.path, record, config, streams, cameras)
-    spans = {topic: clock.span() for topic, clock in plan.clocks.items()}
+    end_ns -= sum(step.step_ns for step in steps) if record.end_ns is not None else 0
+    spans = _spans([*streams.values(), *cameras.values()])
     if record.start_ns is not None:
         spans["the recorder's start"] = (record.start_ns, record.start_ns)
     check_one_clock(record.name, spans)
@@ -50,20 +64,38 @@ def read_episode(bag: BagReader, config: SessionConfig, record: EpisodeRecord | 
         start_ns=start_ns,
         end_ns=end_ns,
         task=record.task or config.session.task,
-        provenance={
-            "session": record.session or None,
-            "bag": record.bag,
-            "storage": bag.storage_id,
-            "tool_version": record.tool_version or None,
-            "outcome": record.outcome or None,
-            "incomplete_reasons": list(record.incomplete_reasons),
-            "losses": dict(record.losses),
-            "interval": interval,
-            "clocks": {t: c.reason for t, c in plan.clocks.items() if c.source == "receive"},
-            "unset_stamps": {t: c.unset for t, c in plan.clocks.items() if c.unset},
-            "notes": [*bag.notes, *plan.notes],
-        },
+        provenance=_provenance(bag, record, plan, lines, config) | {"interval": interval},
     )
+
+
+def _provenance(
+    bag: BagReader, record: EpisodeRecord, plan: "_Plan", lines: Timelines, config: SessionConfig
+) -> dict[str, object]:
+    return {
+        "session": record.session or None,
+        "bag": record.bag,
+        "storage": bag.storage_id,
+        "tool_version": record.tool_version or None,
+        "outcome": record.outcome or None,
+        "incomplete_reasons": list(record.incomplete_reasons),
+        "losses": dict(record.losses),
+        "clocks": {t: c.reason for t, c in plan.clocks.items() if c.source == "receive"},
+        "unset_stamps": {t: c.unset for t, c in plan.clocks.items() if c.unset},
+        "latency_ms": _latencies(config, [*plan.readers, *plan.cameras]),
+        "notes": [*bag.notes, *plan.notes],
+        **_clock_provenance(lines, record.clock_steps),
+    }
+
+
+def _clock_provenance(lines: Timelines, recorded: tuple[HostStep, ...]) -> dict[str, object]:
+    """What was wrong with clocks and what was done; keys only of what there is."""
+    steps = [step.to_json() | {"corrected": bool(lines.steps)} for step in recorded]
+    known = {
+        "clock_faults": lines.faults(),
+        "clock_corrections": lines.corrections,
+        "clock_steps": steps,
+    }
+    return {key: value for key, value in known.items() if value}
 
 
 def first_frames(bag: BagReader, config: SessionConfig) -> dict[str, CameraFrame]:
@@ -75,10 +107,21 @@ def first_frames(bag: BagReader, config: SessionConfig) -> dict[str, CameraFrame
     """
     frames = {}
     for name, topic in _Plan.of(bag, config).cameras.items():
-        message = next(bag.messages([topic]))
-        stamp_ns = bag.header_stamp_ns(topic, message.payload) or message.receive_ns
-        frames[name] = camera_frame(topic, bag.decode(topic, message.payload), stamp_ns)
+        frames[name] = _first_frame(bag, topic)
     return frames
+
+
+def _first_frame(bag: BagReader, topic: str) -> CameraFrame:
+    """The first message as a frame; of a video the first that says how large its pictures are."""
+    parser = StreamParser()
+    for message in bag.messages([topic]):
+        stamp_ns = bag.header_stamp_ns(topic, message.payload) or message.receive_ns
+        frame = camera_frame(topic, bag.decode(topic, message.payload), stamp_ns)
+        if frame.encoding == H264:
+            parser.add(frame.payload)
+        if frame.encoding != H264 or parser.sequence is not None:
+            return frame
+    raise no_key_frame(topic, bag.topics[topic].message_count)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -89,6 +132,7 @@ class _Plan:
     readers: dict[str, FieldReader]
     cameras: dict[str, str]
     clocks: dict[str, TopicClock]
+    videos: dict[str, PacketLog]
     frame_ids: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
@@ -113,91 +157,66 @@ class _Plan:
             readers={k: FieldReader(k, t, config.sources[k], config.arm) for k, t in sources.items()},
             cameras=images,
             clocks={t: TopicClock() for t in dict.fromkeys([*sources.values(), *images.values()])},
+            videos={t: PacketLog() for t in images.values() if is_video(bag.topics[t].type)},
             notes=notes,
         )
 
-    def stream(self, key: str, config: SessionConfig) -> Stream:
-        clock, reader = self.clocks[self.topics[key]], self.readers[key]
-        latency_ns = round(config.sources[key].latency_ms * 1e6)
-        used, stamps = clock.used(), clock.stamp_ns() - latency_ns
-        keep = increasing(stamps)
-        dropped = {"stamp unset": clock.unset, "stamp not increasing": int(np.count_nonzero(~keep))}
+    def stream(self, key: str, config: SessionConfig, lines: Timelines, where: str) -> Stream:
+        topic, reader = self.topics[key], self.readers[key]
+        clock, settings = self.clocks[topic], config.sources[key]
+        line = lines.of(f"sources.{key}", topic, settings.clock, round(settings.latency_ms * 1e6), where)
+        used, received = clock.used(), kept(clock.receive_ns(), clock.used())
+        times, sure = line.times(clock.stamp_ns(), received)
+        keep = increasing(kept(times, sure))
+        dropped = {
+            "stamp unset": clock.unset,
+            "clock set": int(np.count_nonzero(~sure)),
+            "stamp not increasing": int(np.count_nonzero(~keep)),
+        }
         return Stream(
             key=key,
-            stamp_ns=stamps[keep],
-            receive_ns=clock.receive_ns()[used][keep],
-            values=reader.values()[used][keep],
+            stamp_ns=kept(kept(times, sure), keep),
+            receive_ns=kept(kept(received, sure), keep),
+            values=kept(kept(kept(reader.values(), used), sure), keep),
             frame_id=reader.frame_id,
             stamp_source=clock.source,
-            topic=self.topics[key],
+            topic=topic,
             dropped={reason: n for reason, n in dropped.items() if n},
         )
 
-    def camera(self, path: Path, name: str, config: SessionConfig) -> CameraStream:
-        topic = self.cameras[name]
+    def camera(
+        self, path: Path, name: str, config: SessionConfig, lines: Timelines, where: str
+    ) -> CameraStream:
+        topic, settings = self.cameras[name], config.cameras[name]
         clock = self.clocks[topic]
-        latency_ns = round(config.cameras[name].latency_ms * 1e6)
-        frames = _BagFrames(path=path, topic=topic, latency_ns=latency_ns, stamp_source=clock.source)
-        return CameraStream(
+        line = lines.of(f"cameras.{name}", topic, settings.clock, round(settings.latency_ms * 1e6), where)
+        used = clock.used()
+        received = kept(clock.receive_ns(), used)
+        times, sure = line.times(clock.stamp_ns(), received)
+        frames = TopicFrames(path=path, topic=topic, line=line)
+        stream = CameraStream(
             camera=name,
-            stamp_ns=clock.stamp_ns() - latency_ns,
-            receive_ns=clock.receive_ns()[clock.used()],
+            stamp_ns=kept(times, sure),
+            receive_ns=kept(received, sure),
             frames=frames,
             topic=topic,
             frame_id=self.frame_ids.get(topic, ""),
             stamp_source=clock.source,
         )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _BagFrames:
-    """Yields a camera's frames out of the bag, which each call opens again."""
-
-    path: Path
-    topic: str
-    latency_ns: int
-    stamp_source: Literal["header", "receive"]
-
-    def __call__(self, first_ns: int, last_ns: int) -> Iterator[CameraFrame]:
-        with open_bag(self.path) as bag:
-            for message in bag.messages([self.topic]):
-                stamp_ns = self._stamp_ns(bag, message)
-                if stamp_ns is not None and first_ns <= stamp_ns <= last_ns:
-                    yield camera_frame(self.topic, bag.decode(self.topic, message.payload), stamp_ns)
-
-    def _stamp_ns(self, bag: BagReader, message: BagMessage) -> int | None:
-        if self.stamp_source == "receive":
-            return message.receive_ns - self.latency_ns
-        stamp_ns = bag.header_stamp_ns(self.topic, message.payload)
-        return stamp_ns - self.latency_ns if stamp_ns else None
-
-
-def camera_frame(topic: str, message: object, stamp_ns: int) -> CameraFrame:
-    """A decoded Image or CompressedImage message as a CameraFrame; its bytes are not copied.
-
-    Raises:
-        BagError: The message is of another type.
-        ImageError: Its compression is none that becomes video.
-    """
-    pixels = getattr(message, "data", None)
-    if not isinstance(pixels, np.ndarray):
-        raise BagError("not an image message", where=topic, got=type(message).__name__)
-    payload = np.ascontiguousarray(pixels, dtype=np.uint8).data
-    if hasattr(message, "encoding"):
-        return CameraFrame(
-            stamp_ns=stamp_ns,
-            encoding=str(message.encoding),
-            height=int(message.height),  # type: ignore[attr-defined]
-            width=int(message.width),  # type: ignore[attr-defined]
-            step=int(message.step),  # type: ignore[attr-defined]
-            payload=payload,
-            big_endian=bool(getattr(message, "is_bigendian", 0)),
+        log = self.videos.get(topic)
+        if log is None:
+            return stream
+        self.notes += log.notes(name)
+        has_time = used.copy()
+        has_time[used] = sure
+        video = log.frames(frames, stream.stamp_ns, has_time)
+        return replace(
+            stream,
+            stamp_ns=video.stamp_ns,
+            receive_ns=stream.receive_ns[log.decodable()[has_time]],
+            frames=video.pictures,
+            coded=log.coded(video, topic),
         )
-    try:
-        encoding = parse_compressed_format(str(getattr(message, "format", "")), payload)
-    except ImageError as err:
-        raise ImageError(err.what, where=topic, got=err.got, valid=err.valid, hint=err.hint) from err
-    return CameraFrame(stamp_ns=stamp_ns, encoding=encoding, height=0, width=0, step=0, payload=payload)
 
 
 def _read(bag: BagReader, plan: _Plan) -> None:
@@ -205,16 +224,33 @@ def _read(bag: BagReader, plan: _Plan) -> None:
     for key, reader in plan.readers.items():
         by_topic.setdefault(plan.topics[key], []).append(reader)
     images = set(plan.cameras.values())
-    for topic, receive_ns, payload in bag.messages(list(plan.clocks)):
+    # of pictures only the stamps are wanted, and they are most of a recording
+    heads = images - by_topic.keys() - plan.videos.keys()
+    for topic, receive_ns, payload, *_ in bag.messages(list(plan.clocks), heads=heads):
         plan.clocks[topic].add(receive_ns, bag.header_stamp_ns(topic, payload))
         readers = by_topic.get(topic)
         if readers:
             message = bag.decode(topic, payload)
             for reader in readers:
                 reader.add(message)
-        elif topic in images and topic not in plan.frame_ids:
-            header = getattr(bag.decode(topic, payload), "header", None)
-            plan.frame_ids[topic] = str(header.frame_id) if header is not None else ""
+        if topic in plan.videos:
+            message = bag.decode(topic, payload)
+            plan.frame_ids.setdefault(topic, frame_id_of(message))
+            plan.videos[topic].add(
+                camera_frame(topic, message, bag.header_stamp_ns(topic, payload) or receive_ns)
+            )
+    plan.frame_ids |= _frame_ids(bag, sorted(heads))
+
+
+def _frame_ids(bag: BagReader, topics: Iterable[str]) -> dict[str, str]:
+    """The frame that the first message of each topic names."""
+    first = {topic: next(bag.messages([topic])) for topic in topics}
+    return {topic: frame_id_of(bag.decode(topic, message.payload)) for topic, message in first.items()}
+
+
+def _spans(streams: Iterable[Stream | CameraStream]) -> dict[str, tuple[int, int]]:
+    """First and last time by topic."""
+    return {s.topic: (int(s.stamp_ns.min()), int(s.stamp_ns.max())) for s in streams if len(s.stamp_ns)}
 
 
 def _refuse_missing(
@@ -235,6 +271,12 @@ def _refuse_missing(
             got=f"messages on {', '.join(sorted(there)) or 'no topic'}",
             hint="record these topics, or give --config with the topics that are there",
         )
+
+
+def _latencies(config: SessionConfig, names: Iterable[str]) -> dict[str, float]:
+    """What was taken off the stamps of each source and camera, in ms, where it is not nothing."""
+    settings: dict[str, SourceSettings | CameraSettings] = {**config.sources, **config.cameras}
+    return {name: settings[name].latency_ms for name in names if settings[name].latency_ms}
 
 
 def _interval(

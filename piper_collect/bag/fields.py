@@ -2,9 +2,8 @@
 
 import math
 from array import array
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from numbers import Real
-from typing import Protocol
 
 import numpy as np
 
@@ -21,10 +20,6 @@ _GRIPPER_SLACK_M = 0.002
 _JOINT_FIELDS = ("position", "velocity", "effort")
 _TO_SI = {"rad": 1.0, "m": 1.0, "none": 1.0, "deg": math.pi / 180.0, "mm": 1e-3, "um": 1e-6}
 _LENGTHS = ("m", "mm", "um")
-
-
-class _Taker(Protocol):
-    def __call__(self, message: object, /) -> Sequence[float]: ...
 
 
 class FieldReader:
@@ -49,7 +44,8 @@ class FieldReader:
         self._cells = array("d")
         self._count = 0
         self._width: int | None = None
-        self._take: _Taker | None = None
+        # not bound to this reader: a circle of references would hold the values until Python looks for such
+        self._take: Callable[[FieldReader, object], Sequence[float]] | None = None
         self._wanted: tuple[str, ...] = settings.select
         self._names: tuple[str, ...] = ()
         self._index: list[int] = []
@@ -81,7 +77,7 @@ class FieldReader:
             self._take = self._choose(message)
         if self._is_pose:
             self._check_frame(message)
-        row = self._take(message)
+        row = self._take(self, message)
         if self._width is None:
             self._width = len(row)
         if len(row) != self._width:
@@ -95,27 +91,27 @@ class FieldReader:
         self._count += 1
 
     def values(self) -> FloatArray:
-        """All rows as float64 [N, D] in SI units, pose7 for poses.
+        """All rows as float64 [N, D] in SI units, pose7 for poses; no message is taken after that.
 
         Raises:
             BagError: A gripper width is out of range, or the joints are not six.
         """
-        values = np.array(self._cells, dtype=np.float64).reshape(self._count, self._width or 0)
+        values: FloatArray = np.frombuffer(self._cells, np.float64).reshape(self._count, self._width or 0)
         scale = _TO_SI[self._settings.unit]
-        if self._is_pose:
-            values[:, :3] *= scale
-        elif scale != 1.0:
-            values *= scale
+        if scale != 1.0:
+            scales = np.full(values.shape[1], scale)
+            scales[3:] = 1.0 if self._is_pose else scale
+            values = values * scales
         if self._is_width:
             self._check_width(values)
         if self._settings.convert == "forward_kinematics" and len(values):
             return self._flange_poses(values)
         return values
 
-    def _choose(self, message: object) -> _Taker:
+    def _choose(self, message: object) -> "Callable[[FieldReader, object], Sequence[float]]":
         field, settings = self._settings.field, self._settings
         if field in _JOINT_FIELDS and hasattr(message, "name"):
-            return self._take_joints
+            return FieldReader._take_joints
         found = self._follow(message)
         if settings.select:
             raise ConfigError(
@@ -129,11 +125,11 @@ class FieldReader:
                     "unit does not fit a pose", where=self._where, got=settings.unit, valid=_LENGTHS
                 )
             self._is_pose = True
-            return self._take_pose
+            return FieldReader._take_pose
         if isinstance(found, Real):
-            return self._take_number
+            return FieldReader._take_number
         if isinstance(found, np.ndarray) and found.dtype.kind in "iuf":
-            return self._take_numbers
+            return FieldReader._take_numbers
         raise BagError(
             "field is not made of numbers", where=self._where, got=f"{field}: {type(found).__name__}"
         )

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from piper_collect.bag.metadata import METADATA_FILE, BagMetadata, read_metadata
+from piper_collect.bag.note import Note
 from piper_collect.bag.source import COMPRESSED_SUFFIXES, STORAGE_SUFFIXES, is_storage
 from piper_collect.errors import BagError
 
@@ -25,7 +26,7 @@ class BagStorage:
 
     files: tuple[Path, ...]
     metadata: BagMetadata | None
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
 
 
 def storage_files(folder: Path) -> list[Path]:
@@ -43,8 +44,12 @@ def split_sets(files: list[Path]) -> list[list[Path]]:
     return list(sets.values())
 
 
-def find_storage(path: Path) -> BagStorage:
+def find_storage(path: Path, *, salvage: bool = False) -> BagStorage:
     """The storage files of a bag.
+
+    Args:
+        path: A folder or a storage file.
+        salvage: Take all files that are there, whatever ``metadata.yaml`` lists.
 
     Raises:
         BagError: There is none, one is missing, or the folder holds several bags.
@@ -54,17 +59,21 @@ def find_storage(path: Path) -> BagStorage:
     if not path.is_dir():
         raise BagError("no such bag", where=path, expected="a rosbag2 folder, .mcap or .db3 file")
     present = storage_files(path)
-    notes: list[str] = []
+    notes: list[Note] = []
     if (path / METADATA_FILE).is_file():
         try:
             metadata = read_metadata(path / METADATA_FILE)
         except BagError as err:
-            notes.append(f"metadata.yaml is of no use ({err.what}); the bag was read from its storage alone.")
+            text = f"metadata.yaml is of no use ({err.what}); the bag was read from its storage alone."
+            notes.append(Note("metadata-unreadable", text))
         else:
-            files, odd = _listed(path, metadata, present)
+            files, odd = (
+                _present(metadata, present) if salvage and present else _listed(path, metadata, present)
+            )
             return BagStorage(files=files, metadata=metadata, notes=odd)
     else:
-        notes.append("metadata.yaml is missing; topics, counts and times come from the storage alone.")
+        text = "metadata.yaml is missing; topics, counts and times come from the storage alone."
+        notes.append(Note("no-metadata", text))
     if not present:
         raise BagError("no bag in this folder", where=path, expected="metadata.yaml, .mcap or .db3 files")
     sets = split_sets(present)
@@ -78,9 +87,27 @@ def find_storage(path: Path) -> BagStorage:
     return BagStorage(files=tuple(sets[0]), metadata=None, notes=tuple(notes))
 
 
+def _present(metadata: BagMetadata, present: list[Path]) -> tuple[tuple[Path, ...], tuple[Note, ...]]:
+    """All files that are there, packed ones only where their content is not there too."""
+    files = tuple(path for path in present if path.with_suffix("") not in present)
+    names = {path.name for path in present}
+    there = names | {f"{name}.zstd" for name in names}
+    missing = [entry for entry in metadata.files if Path(entry).name not in there]
+    extra = names - {Path(entry).name for entry in metadata.files}
+    notes = []
+    if missing and not extra:
+        notes.append(
+            Note("files-missing", f"files that metadata.yaml lists are missing: {', '.join(missing)}.")
+        )
+    elif extra:
+        text = f"metadata.yaml does not list {', '.join(sorted(extra))}; it was read all the same."
+        notes.append(Note("metadata-files", text))
+    return files, tuple(notes)
+
+
 def _listed(
     folder: Path, metadata: BagMetadata, present: list[Path]
-) -> tuple[tuple[Path, ...], tuple[str, ...]]:
+) -> tuple[tuple[Path, ...], tuple[Note, ...]]:
     """The files that metadata.yaml lists, found beside it by their base names first."""
     notes = []
     files: list[Path] = []
@@ -95,7 +122,8 @@ def _listed(
         else:
             files.append(found)
     if missing and len(metadata.files) == len(present) == 1:
-        notes.append(f"metadata.yaml names {missing[0]}; the folder holds {present[0].name}, which was read.")
+        text = f"metadata.yaml names {missing[0]}; the folder holds {present[0].name}, which was read."
+        notes.append(Note("metadata-files", text))
         return (present[0],), tuple(notes)
     if missing or not files:
         raise BagError(
@@ -106,5 +134,6 @@ def _listed(
         )
     extra = [path.name for path in present if path not in files and path.with_suffix("") not in files]
     if extra:
-        notes.append(f"metadata.yaml does not list {', '.join(extra)}; left out.")
+        text = f"metadata.yaml does not list {', '.join(extra)}; left out."
+        notes.append(Note("metadata-files", text))
     return tuple(files), tuple(notes)

@@ -1,9 +1,10 @@
-"""What an MCAP file holds and where: from its summary, or by walking it as far as it is whole."""
+"""What an MCAP file holds and where, and how its records are read."""
 
 import struct
+import zlib
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from io import BytesIO
 from typing import BinaryIO
 
@@ -16,12 +17,14 @@ from mcap.records import Channel, Chunk, Metadata, Schema
 from mcap.stream_reader import get_chunk_data_stream
 from mcap.summary import Summary
 
-_RECORD = struct.Struct("<BQ")  # opcode, length
-_MESSAGE = struct.Struct("<HIQQ")  # channel, sequence, log time, publish time
-_CHUNK_FIXED = struct.Struct("<QQQII")  # start, end, uncompressed size, CRC, length of compression name
-_MAGIC_BYTES = 8
+from piper_collect.bag.source import Hole
+
+RECORD = struct.Struct("<BQ")  # opcode, length
+MESSAGE = struct.Struct("<HIQQ")  # channel, sequence, log time, publish time
+CHUNK_FIXED = struct.Struct("<QQQII")  # start, end, uncompressed size, CRC, length of compression name
+LENGTH = struct.Struct("<Q")
+MAGIC_BYTES = 8
 _FOOTER_BYTES = 20
-_RUN_BYTES = 4 * 1024 * 1024
 # What a damaged record can raise in the parsers of mcap, lz4 and zstandard.
 DAMAGE = (
     McapError,
@@ -56,7 +59,21 @@ class Block:
 
 @dataclass(slots=True, kw_only=True)
 class Index:
-    """What is known of a file before its messages are read."""
+    """What is known of a file before its messages are read.
+
+    Attributes:
+        schemas: By id.
+        channels: By id.
+        counts: Messages by channel.
+        blocks: Where they lie.
+        start_ns: Earliest log time.
+        end_ns: Latest log time.
+        metadata: rosbag2's bag information, the last that was written.
+        damage: The first thing that is wrong with the file; empty when nothing is.
+        closed: Whether the writer came to the end of its messages.
+        holes: Damaged places that were passed over.
+        lost: Messages in them by channel, as far as the message indexes behind them say.
+    """
 
     schemas: dict[int, Schema]
     channels: dict[int, Channel]
@@ -66,6 +83,9 @@ class Index:
     end_ns: int | None = None
     metadata: str = ""
     damage: str = ""
+    closed: bool = False
+    holes: list[Hole] = field(default_factory=list)
+    lost: Counter[int] = field(default_factory=Counter)
 
     def add_message(self, channel: int, log_ns: int) -> None:
         """Count one message."""
@@ -74,134 +94,46 @@ class Index:
         self.end_ns = log_ns if self.end_ns is None else max(self.end_ns, log_ns)
 
 
-class Scan:
-    """Walks a file without a usable index, record by record, as far as it is whole."""
-
-    def __init__(self, file: BinaryIO) -> None:
-        self.index = Index(schemas={}, channels={}, counts=Counter(), blocks=[])
-        self._file = file
-        self._size = file.seek(0, 2)
-        self._run: tuple[int, int] | None = None  # start offset, earliest log time
-        self._position = _MAGIC_BYTES
-        while self._step():
-            pass
-        self._end_run()
-
-    def _step(self) -> bool:
-        position = self._position
-        if position + _RECORD.size > self._size:
-            return self._stop("it ends without a footer")
-        opcode, length = _RECORD.unpack(read_exactly(self._file, position, _RECORD.size))
-        body, end = position + _RECORD.size, position + _RECORD.size + length
-        if opcode == Opcode.FOOTER:
-            closed = end + _MAGIC_BYTES == self._size
-            return False if closed else self._stop("its last bytes are missing")
-        if opcode == 0:
-            return self._stop(f"it holds no record at byte {position}")
-        if end > self._size:
-            if opcode == Opcode.CHUNK:
-                self._end_run()
-                self._cut_chunk(body)
-            return self._stop(f"its last record is cut off at byte {self._size}")
-        try:
-            self._take(opcode, position, body, length)
-        except DAMAGE as err:
-            self.index.damage = f"the record at byte {position} is damaged ({err or type(err).__name__})"
-        self._position = end
-        return True
-
-    def _take(self, opcode: int, position: int, body: int, length: int) -> None:
-        if opcode == Opcode.MESSAGE:
-            if length < _MESSAGE.size:
-                raise ValueError("a message record is too short")
-            channel, _, log_ns, _ = _MESSAGE.unpack(read_exactly(self._file, body, _MESSAGE.size))
-            self.index.add_message(channel, log_ns)
-            start, earliest = self._run or (position, log_ns)
-            self._run = (start, min(earliest, log_ns))
-            if body + length - start > _RUN_BYTES:
-                self._position = body + length
-                self._end_run()
-            return
-        if opcode == Opcode.CHUNK:
-            self._end_run()
-            content = memoryview(chunk_content(read_exactly(self._file, body, length)))
-            self._take_content(content, body, length, chunk=True)
-        elif opcode in (Opcode.SCHEMA, Opcode.CHANNEL, Opcode.METADATA):
-            _take_definition(self.index, opcode, read_exactly(self._file, body, length))
-
-    def _take_content(self, content: memoryview, offset: int, size: int, *, chunk: bool) -> None:
-        for opcode, start, end in records(content):
-            if opcode in (Opcode.SCHEMA, Opcode.CHANNEL):
-                _take_definition(self.index, opcode, bytes(content[start:end]))
-        times: list[int] = []
-        channels: set[int] = set()
-        for channel, log_ns, _ in block_messages(content):
-            self.index.add_message(channel, log_ns)
-            times.append(log_ns)
-            channels.add(channel)
-        if times:
-            self.index.blocks.append(
-                Block(
-                    start_ns=min(times), offset=offset, size=size, chunk=chunk, channels=frozenset(channels)
-                )
-            )
-
-    def _cut_chunk(self, body: int) -> None:
-        """Keep the whole messages of an uncompressed chunk that the end of the file cuts."""
-        if body + _CHUNK_FIXED.size > self._size:
-            return
-        *_, name_length = _CHUNK_FIXED.unpack(read_exactly(self._file, body, _CHUNK_FIXED.size))
-        start = body + _CHUNK_FIXED.size + 8
-        if name_length or start >= self._size:
-            return
-        size = self._size - start
-        try:
-            self._take_content(memoryview(read_exactly(self._file, start, size)), start, size, chunk=False)
-        except DAMAGE:
-            return
-
-    def _end_run(self) -> None:
-        if self._run is not None:
-            start, earliest = self._run
-            self.index.blocks.append(
-                Block(start_ns=earliest, offset=start, size=self._position - start, chunk=False)
-            )
-        self._run = None
-
-    def _stop(self, reason: str) -> bool:
-        self.index.damage = self.index.damage or reason
-        return False
-
-
 def records(content: memoryview) -> Iterator[tuple[int, int, int]]:
     """(opcode, start, end) of each whole record; ``start`` and ``end`` bound its body."""
     position = 0
-    while position + _RECORD.size <= len(content):
-        opcode, length = _RECORD.unpack_from(content, position)
-        start = position + _RECORD.size
+    while position + RECORD.size <= len(content):
+        opcode, length = RECORD.unpack_from(content, position)
+        start = position + RECORD.size
         position = start + length
         if position > len(content):
             return
         yield opcode, start, position
 
 
-def block_messages(content: memoryview) -> Iterator[tuple[int, int, memoryview]]:
-    """(channel, log time, payload) of each message among the records."""
+def block_messages(content: memoryview) -> Iterator[tuple[int, int, int, memoryview]]:
+    """(channel, log time, publish time, payload) of each message among the records."""
     for opcode, start, end in records(content):
         if opcode == Opcode.MESSAGE:
-            if end - start < _MESSAGE.size:
+            if end - start < MESSAGE.size:
                 raise ValueError("a message record is too short")
-            channel, _, log_ns, _ = _MESSAGE.unpack_from(content, start)
-            yield channel, log_ns, content[start + _MESSAGE.size : end]
+            channel, _, log_ns, publish_ns = MESSAGE.unpack_from(content, start)
+            yield channel, log_ns, publish_ns, content[start + MESSAGE.size : end]
 
 
-def chunk_content(body: bytes) -> bytes:
-    """The records inside a chunk record, decompressed and checked against its CRC."""
-    chunk = Chunk.read(ReadDataStream(BytesIO(body)))
-    stream, length = get_chunk_data_stream(chunk, validate_crc=True)
-    if length != chunk.uncompressed_size:
-        raise ValueError(f"chunk of {length} bytes where {chunk.uncompressed_size} were announced")
-    return stream.read(length)
+def chunk_content(body: memoryview) -> memoryview:
+    """The records inside a chunk record, decompressed and checked against its CRC.
+
+    Those of an uncompressed chunk are a view of ``body``: nothing is copied.
+    """
+    *_, announced, crc, name_length = CHUNK_FIXED.unpack_from(body)
+    if name_length:
+        chunk = Chunk.read(ReadDataStream(BytesIO(body)))
+        stream, length = get_chunk_data_stream(chunk, validate_crc=True)
+        content = memoryview(stream.read(length))
+    else:
+        (length,) = LENGTH.unpack_from(body, CHUNK_FIXED.size)
+        content = body[CHUNK_FIXED.size + LENGTH.size :][:length]
+        if crc and (seen := zlib.crc32(content)) != crc:  # a CRC of 0 stands for none
+            raise ValueError(f"a chunk with the CRC {seen:#010x} where {crc:#010x} was announced")
+    if len(content) != announced:
+        raise ValueError(f"chunk of {len(content)} bytes where {announced} were announced")
+    return content
 
 
 def summary_index(file: BinaryIO) -> Index | None:
@@ -213,10 +145,12 @@ def summary_index(file: BinaryIO) -> Index | None:
         summary = SeekingReader(file).get_summary()
         if summary is None or not _is_usable(summary):
             return None
-        index = Index(schemas=summary.schemas, channels=summary.channels, counts=Counter(), blocks=[])
+        index = Index(
+            schemas=summary.schemas, channels=summary.channels, counts=Counter(), blocks=[], closed=True
+        )
         for entry in summary.metadata_indexes:
-            head = _RECORD.size
-            _take_definition(
+            head = RECORD.size
+            take_definition(
                 index, Opcode.METADATA, read_exactly(file, entry.offset + head, entry.length - head)
             )
     except (*DAMAGE, OSError):
@@ -228,8 +162,8 @@ def summary_index(file: BinaryIO) -> Index | None:
     index.blocks = [
         Block(
             start_ns=entry.message_start_time,
-            offset=entry.chunk_start_offset + _RECORD.size,
-            size=entry.chunk_length - _RECORD.size,
+            offset=entry.chunk_start_offset + RECORD.size,
+            size=entry.chunk_length - RECORD.size,
             chunk=True,
             channels=frozenset(entry.message_index_offsets) or None,
         )
@@ -240,12 +174,12 @@ def summary_index(file: BinaryIO) -> Index | None:
 
 def _ends_with_footer(file: BinaryIO) -> bool:
     size = file.seek(0, 2)
-    tail = _RECORD.size + _FOOTER_BYTES + _MAGIC_BYTES
-    if size < tail + _MAGIC_BYTES:
+    tail = RECORD.size + _FOOTER_BYTES + MAGIC_BYTES
+    if size < tail + MAGIC_BYTES:
         return False
     last = read_exactly(file, size - tail, tail)
-    start = _RECORD.pack(Opcode.FOOTER, _FOOTER_BYTES)
-    return last.startswith(start) and last.endswith(read_exactly(file, 0, _MAGIC_BYTES))
+    start = RECORD.pack(Opcode.FOOTER, _FOOTER_BYTES)
+    return last.startswith(start) and last.endswith(read_exactly(file, 0, MAGIC_BYTES))
 
 
 def _is_usable(summary: Summary) -> bool:
@@ -263,7 +197,8 @@ def _is_usable(summary: Summary) -> bool:
     )
 
 
-def _take_definition(index: Index, opcode: int, body: bytes) -> None:
+def take_definition(index: Index, opcode: int, body: bytes) -> None:
+    """Note a schema, a channel or a metadata record."""
     stream = ReadDataStream(BytesIO(body))
     if opcode == Opcode.SCHEMA:
         schema = Schema.read(stream)
@@ -278,6 +213,7 @@ def _take_definition(index: Index, opcode: int, body: bytes) -> None:
 
 
 def read_exactly(file: BinaryIO, offset: int, size: int) -> bytes:
+    """``size`` bytes of the file from ``offset`` on."""
     file.seek(offset)
     content = file.read(size)
     if len(content) != size:

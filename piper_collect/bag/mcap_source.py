@@ -1,25 +1,22 @@
 """Reads one MCAP file in receive-time order, whole or cut short, without holding it in memory."""
 
 import heapq
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
-from typing import BinaryIO
 
-from piper_collect.bag.mcap_index import (
-    DAMAGE,
-    Block,
-    Index,
-    Scan,
-    block_messages,
-    chunk_content,
-    read_exactly,
-    summary_index,
-)
+from piper_collect.bag.mcap_blocks import BlockLoader, Loaded
+from piper_collect.bag.mcap_index import DAMAGE, Block, Index, summary_index
+from piper_collect.bag.mcap_scan import Scan
 from piper_collect.bag.metadata import parse_metadata
+from piper_collect.bag.note import Note
 from piper_collect.bag.qos import parse_qos
-from piper_collect.bag.source import BagMessage
+from piper_collect.bag.source import BagMessage, Damage
 from piper_collect.bag.storage import TopicInfo
 from piper_collect.errors import BagError
+
+_Entry = tuple[int, int, int, str, int, bytes]
+"""Log time, offset of the block, place in it, topic, publish time, payload."""
 
 
 class McapSource:
@@ -28,46 +25,58 @@ class McapSource:
     Args:
         path: The file.
         salvage: Walk the file even where it has an index, and leave out what is damaged.
+        verify: Check each chunk against its CRC when it is read for the first time.
 
     Raises:
         BagError: The file cannot be read at all.
     """
 
-    def __init__(self, path: Path, *, salvage: bool = False) -> None:
+    def __init__(self, path: Path, *, salvage: bool = False, verify: bool = True) -> None:
         self.path = path
+        self._checked: set[int] | None = set() if verify else None
         try:
             with path.open("rb") as file:
-                index = (None if salvage else summary_index(file)) or Scan(file).index
+                indexed = None if salvage else summary_index(file)
+                index = indexed or Scan(file).index
         except OSError as err:
             raise BagError("the storage file cannot be read", where=path, got=err) from err
         self._index = index
-        self.notes: list[str] = []
+        self.notes: list[Note] = []
         self.start_ns, self.end_ns = index.start_ns, index.end_ns
         self.custom_data = self._custom_data()
         self.incomplete = bool(index.damage)
+        lost: Counter[str] = Counter()
+        for number, count in index.lost.items():
+            lost[index.channels[number].topic if number in index.channels else ""] += count
+        lost[""] += sum(n for i, n in index.counts.items() if i not in index.channels)
+        self.damage = Damage(closed=index.closed, holes=tuple(index.holes), lost=+lost)
         if index.damage:
-            self.notes.append(
-                f"{path.name} is incomplete: {index.damage}; "
-                f"it holds {sum(index.counts.values())} whole messages."
-            )
+            text = f"{path.name} is incomplete: {index.damage}; "
+            text += f"it holds {sum(index.counts.values())} whole messages."
+            self.notes.append(Note("truncated", text))
+        elif indexed is None and not salvage:
+            self.notes.append(Note("not-indexed", f"{path.name} has no index; it is read from end to end."))
         self._leave_out_unnamed()
         self.topics = self._topics()
 
-    def messages(self, topics: Collection[str]) -> Iterator[BagMessage]:
+    def messages(self, topics: Collection[str], heads: Collection[str] = ()) -> Iterator[BagMessage]:
         """See ``Source.messages``."""
         names = {i: c.topic for i, c in self._index.channels.items() if c.topic in topics}
-        heap: list[tuple[int, int, int, str, bytes]] = []
+        cut = {i for i, name in names.items() if name in heads}
+        heap: list[_Entry] = []
         try:
             with self.path.open("rb") as file:
+                loader = BlockLoader(file, self._checked)
                 for block in sorted(self._index.blocks, key=lambda b: (b.start_ns, b.offset)):
                     if block.channels is not None and block.channels.isdisjoint(names):
                         continue
                     while heap and heap[0][0] < block.start_ns:
                         yield _as_message(heapq.heappop(heap))
-                    for position, (channel, log_ns, payload) in enumerate(self._load(file, block)):
-                        if channel in names:
-                            entry = (log_ns, block.offset, position, names[channel], bytes(payload))
-                            heapq.heappush(heap, entry)
+                    loaded = self._load(loader, block, names, cut)
+                    for position, (channel, log_ns, publish_ns, payload) in enumerate(loaded):
+                        place = (log_ns, block.offset, position)
+                        heapq.heappush(heap, (*place, names[channel], publish_ns, payload))
+                    del loaded
         except OSError as err:
             raise BagError("the storage file cannot be read", where=self.path, got=err) from err
         while heap:
@@ -76,16 +85,17 @@ class McapSource:
     def close(self) -> None:
         """See ``Source.close``."""
 
-    def _load(self, file: BinaryIO, block: Block) -> list[tuple[int, int, memoryview]]:
+    def _load(
+        self, loader: BlockLoader, block: Block, channels: Collection[int], cut: Collection[int]
+    ) -> list[Loaded]:
         try:
-            content = read_exactly(file, block.offset, block.size)
-            return list(block_messages(memoryview(chunk_content(content) if block.chunk else content)))
+            return loader.load(block, channels, cut)
         except DAMAGE as err:
             raise BagError(
                 "a part of the storage file is damaged",
                 where=f"{self.path} at byte {block.offset}",
                 got=err or type(err).__name__,
-                hint="recover the bag: what is whole is kept, and it is marked incomplete",
+                hint="piper-collect recover BAG keeps what is whole, and marks it incomplete",
             ) from err
 
     def _custom_data(self) -> Mapping[str, str]:
@@ -95,7 +105,7 @@ class McapSource:
         try:
             return parse_metadata(self._index.metadata, where=self.path.name).custom_data
         except BagError as err:
-            self.notes.append(f"{err}.")
+            self.notes.append(Note("custom-data", f"{err}."))
             return {}
 
     def _leave_out_unnamed(self) -> None:
@@ -106,7 +116,8 @@ class McapSource:
             raise BagError(
                 "messages without a topic", where=self.path, expected="0", got=sum(unnamed.values())
             )
-        self.notes.append(f"{self.path.name}: {sum(unnamed.values())} messages of lost topics are left out.")
+        text = f"{self.path.name}: {sum(unnamed.values())} messages of lost topics are left out."
+        self.notes.append(Note("lost-topics", text))
 
     def _topics(self) -> dict[str, TopicInfo]:
         topics: dict[str, TopicInfo] = {}
@@ -120,10 +131,9 @@ class McapSource:
         """One entry for two publishers' channels of a topic."""
         same = (one.type, one.message_definition) == (other.type, other.message_definition)
         if not same:
-            self.notes.append(
-                f"{self.path.name}: {one.name} holds messages of several definitions "
-                f"({one.type}, {other.type}); it cannot be decoded."
-            )
+            text = f"{self.path.name}: {one.name} holds messages of several definitions "
+            text += f"({one.type}, {other.type}); it cannot be decoded."
+            self.notes.append(Note("two-definitions", text))
         return TopicInfo(
             name=one.name,
             type=one.type if same else f"{one.type} and {other.type}",
@@ -152,5 +162,5 @@ def _topic_info(index: Index, number: int) -> TopicInfo:
     )
 
 
-def _as_message(entry: tuple[int, int, int, str, bytes]) -> BagMessage:
-    return BagMessage(entry[3], entry[0], entry[4])
+def _as_message(entry: _Entry) -> BagMessage:
+    return BagMessage(entry[3], entry[0], entry[5], entry[4])

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import yaml
 
-from piper_collect.bag.qos import TextLoader, parse_qos, qos_maps
+from piper_collect.bag.qos import parse_qos, qos_maps
 from piper_collect.bag.storage import TopicInfo
+from piper_collect.bag.yaml_text import read_texts
 from piper_collect.errors import BagError
 from piper_collect.files import write_atomic
 
@@ -15,7 +16,8 @@ METADATA_FILE = "metadata.yaml"
 NO_START_NS = 2**63 - 1
 """Starting time that rosbag2 writes for a bag without messages."""
 _OUTER_KEY = "rosbag2_bagfile_information"
-_NEWEST_VERSION = 9
+METADATA_VERSION = 9
+"""The newest that is known, and the one written."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +38,7 @@ class BagMetadata:
         ros_distro: Where it was recorded; empty when unknown.
     """
 
-    version: int = _NEWEST_VERSION
+    version: int = METADATA_VERSION
     storage_id: str
     start_ns: int | None = None
     duration_ns: int = 0
@@ -75,7 +77,7 @@ def metadata_text(metadata: BagMetadata, *, outer_key: bool = True) -> str:
     start = {"nanoseconds_since_epoch": NO_START_NS if metadata.start_ns is None else metadata.start_ns}
     duration = {"nanoseconds": metadata.duration_ns}
     info = {
-        "version": _NEWEST_VERSION,
+        "version": METADATA_VERSION,
         "storage_identifier": metadata.storage_id,
         "duration": duration,
         "starting_time": start,
@@ -133,7 +135,7 @@ def parse_metadata(text: str, *, where: object) -> BagMetadata:
         BagError: The text is not the bag information of a rosbag2 version 1 to 9.
     """
     try:
-        tree = yaml.load(text, Loader=TextLoader)
+        tree = read_texts(text)
     except yaml.YAMLError as err:
         raise BagError("metadata is not YAML", where=where, got=err) from err
     info = tree.get(_OUTER_KEY, tree) if isinstance(tree, dict) else None
@@ -147,7 +149,7 @@ def parse_metadata(text: str, *, where: object) -> BagMetadata:
 
 def _metadata(info: Mapping[str, object], where: object) -> BagMetadata:
     version = int(str(info["version"]))
-    if not 1 <= version <= _NEWEST_VERSION:
+    if not 1 <= version <= METADATA_VERSION:
         raise BagError("unknown rosbag2 metadata version", where=where, expected="1 to 9", got=version)
     custom = info.get("custom_data")
     mode = str(info.get("compression_mode") or "").lower()

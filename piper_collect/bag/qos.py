@@ -5,11 +5,8 @@ from dataclasses import dataclass
 
 import yaml
 
-# Keeps every scalar a string: custom data such as "007" or "1e3" stays as written.
-TextLoader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
-
-INFINITE_NS = 2**63 - 1
-"""A duration without bound, as rmw spells it (9223372036 s and 854775807 ns)."""
+from piper_collect.bag.yaml_text import read_texts
+from piper_collect.core.qos_match import INFINITE_NS
 
 # Position in each tuple is the rmw enumeration value that rosbag2 versions 4 to 8 wrote (rmw/types.h).
 _HISTORY = ("system_default", "keep_last", "keep_all", "unknown")
@@ -76,6 +73,19 @@ def qos_text(profiles: Sequence[QosProfile]) -> str:
     return yaml.safe_dump(qos_maps(profiles), sort_keys=False).strip()
 
 
+def qos_words(profiles: Sequence[QosProfile]) -> list[str] | None:
+    """What each publisher offered, e.g. ``reliable, volatile``; None where nobody said.
+
+    History and depth are left out: discovery does not know them.
+    """
+    words = []
+    for qos in profiles:
+        bounds = {"deadline": qos.deadline_ns, "lifespan": qos.lifespan_ns}
+        said = [f"{name} {bound / 1e6:g} ms" for name, bound in bounds.items() if 0 < bound < INFINITE_NS]
+        words.append(", ".join([qos.reliability, qos.durability, *said]))
+    return words or None
+
+
 def parse_qos(entry: object) -> tuple[QosProfile, ...]:
     """Read profiles of any rosbag2 version.
 
@@ -88,7 +98,7 @@ def parse_qos(entry: object) -> tuple[QosProfile, ...]:
     """
     if isinstance(entry, str):
         try:
-            entry = yaml.load(entry, Loader=TextLoader)
+            entry = read_texts(entry)
         except yaml.YAMLError:
             return ()
     if not isinstance(entry, list):

@@ -13,7 +13,9 @@ from piper_collect.bag.definitions import Codec, Definitions, embedded_codec
 from piper_collect.bag.folder import find_storage
 from piper_collect.bag.mcap_source import McapSource
 from piper_collect.bag.metadata import BagMetadata
-from piper_collect.bag.source import ZSTD_MAGIC, BagMessage, Source, identify
+from piper_collect.bag.note import Note
+from piper_collect.bag.rosbag2_source import Rosbag2Source
+from piper_collect.bag.source import ZSTD_MAGIC, BagMessage, Damage, Source, identify
 from piper_collect.bag.sqlite_source import SqliteSource
 from piper_collect.bag.storage import TopicInfo
 from piper_collect.errors import BagError
@@ -21,19 +23,40 @@ from piper_collect.errors import BagError
 __all__ = ["BagMessage", "BagReader", "open_bag"]
 
 
-def open_bag(path: Path, definitions: Definitions | None = None, *, salvage: bool = False) -> "BagReader":
+def open_bag(
+    path: Path,
+    definitions: Definitions | None = None,
+    *,
+    salvage: bool = False,
+    backend: str = "pip",
+    scratch: Path | None = None,
+    verify: bool = True,
+) -> "BagReader":
     """Open a bag for reading. Nothing is written in or beside it.
 
     Args:
         path: A rosbag2 folder, with or without ``metadata.yaml``, or one ``.mcap`` or ``.db3`` file.
         definitions: Types known by name, for bags that carry no definitions; Jazzy's by default.
-        salvage: Leave out the damaged parts of MCAP files (the bag is then ``incomplete``) instead of
-            failing on them.
+        salvage: Read all storage files that are there, whatever ``metadata.yaml`` lists, and leave out
+            what is damaged (the bag is then ``incomplete``) instead of failing on it.
+        backend: What reads the storage: ``pip``, which reads alike on every machine, or ``rosbag2_py``,
+            to see what ``ros2 bag`` sees; it salvages nothing.
+        scratch: Folder for the copy that an sqlite3 file with a log is read from; the system's by default.
+        verify: Check what is read against the checksums of MCAP. Only who has read the bag once already
+            has reason not to.
 
     Raises:
         BagError: There is no bag, or it cannot be read.
+        ConfigError: ``rosbag2_py`` is asked for and cannot be used here.
     """
-    return BagReader(path, definitions or Definitions(), salvage=salvage)
+    return BagReader(
+        path,
+        definitions or Definitions(),
+        salvage=salvage,
+        backend=backend,
+        scratch=scratch,
+        verify=verify,
+    )
 
 
 class BagReader:
@@ -48,51 +71,96 @@ class BagReader:
         start_ns: Earliest receive time; None without messages.
         end_ns: Latest receive time; None without messages.
         incomplete: Whether a storage file was cut short.
-        notes: What was odd, in plain sentences.
+        damage: What is known to be missing.
+        notes: What was odd, in plain sentences that know their kind.
     """
 
-    def __init__(self, path: Path, definitions: Definitions, *, salvage: bool = False) -> None:
-        found = find_storage(path)
+    def __init__(
+        self,
+        path: Path,
+        definitions: Definitions,
+        *,
+        salvage: bool = False,
+        backend: str = "pip",
+        scratch: Path | None = None,
+        verify: bool = True,
+    ) -> None:
+        found = find_storage(path, salvage=salvage)
         self.path = path
-        self.notes = list(found.notes)
+        self._scratch = scratch
+        self.notes: list[Note] = list(found.notes)
         self._definitions = definitions
         self._codecs: dict[str, Codec] = {}
         self._sources: list[Source] = []
         try:
-            self._open(found.files, found.metadata, salvage)
+            self._open(found.files, found.metadata, salvage, backend, verify)
         except BagError:
             self.close()
             raise
 
-    def _open(self, files: tuple[Path, ...], metadata: BagMetadata | None, salvage: bool) -> None:
-        kinds = {file: identify(file) for file in files}
-        self.storage_id = kinds[files[0]]
+    def _open(
+        self,
+        files: tuple[Path, ...],
+        metadata: BagMetadata | None,
+        salvage: bool,
+        backend: str,
+        verify: bool,
+    ) -> None:
+        kinds = self._kinds(files, salvage)
+        self.storage_id = next(iter(kinds.values()))
         if len(set(kinds.values())) > 1:
             raise BagError(
                 "one bag with two kinds of storage", where=self.path, got=sorted(set(kinds.values()))
             )
         if metadata is not None and metadata.storage_id != self.storage_id:
             named = metadata.storage_id or "no storage"
-            self.notes.append(f"metadata.yaml names {named}; the files are {self.storage_id}.")
-        for file in files:
-            self._sources.append(
-                McapSource(file, salvage=salvage) if self.storage_id == "mcap" else SqliteSource(file)
-            )
+            text = f"metadata.yaml names {named}; the files are {self.storage_id}."
+            self.notes.append(Note("metadata-storage", text))
+        for file in kinds:
+            self._sources.append(self._source(file, salvage, backend, verify))
         self._sources.sort(key=lambda source: (source.start_ns is None, source.start_ns or 0))
         self.storage_paths = tuple(source.path for source in self._sources)
-        self._message_zstd = metadata is not None and (
-            metadata.compression_mode == "message" and metadata.compression_format == "zstd"
+        # no CDR message begins as zstd data does, so that a salvage needs nobody to say so
+        self._message_zstd = salvage or (
+            metadata is not None
+            and (metadata.compression_mode, metadata.compression_format) == ("message", "zstd")
         )
         starts = [s.start_ns for s in self._sources if s.start_ns is not None]
         ends = [s.end_ns for s in self._sources if s.end_ns is not None]
         self.start_ns, self.end_ns = min(starts, default=None), max(ends, default=None)
-        self.incomplete = any(source.incomplete for source in self._sources)
+        self.incomplete = len(kinds) < len(files) or any(source.incomplete for source in self._sources)
+        self.damage = _joined_damage(self._sources)
         self.notes += [note for source in self._sources for note in source.notes]
         self.topics = _merged_topics(metadata, self._sources)
         self.custom_data = self._custom(metadata)
         self._compare(metadata)
 
-    def messages(self, topics: Collection[str] | None = None) -> Iterator[BagMessage]:
+    def _kinds(self, files: tuple[Path, ...], salvage: bool) -> dict[Path, str]:
+        """The storage of each file; a salvage leaves out those that are none, as long as one is."""
+        kinds: dict[Path, str] = {}
+        refused: list[BagError] = []
+        for file in files:
+            try:
+                kinds[file] = identify(file)
+            except BagError as err:
+                if not salvage:
+                    raise
+                refused.append(err)
+                self.notes.append(Note("unreadable-file", f"{err}."))
+        if not kinds:
+            raise refused[0]
+        return kinds
+
+    def _source(self, file: Path, salvage: bool, backend: str, verify: bool) -> Source:
+        if backend == "rosbag2_py":
+            return Rosbag2Source(file, self.storage_id)
+        if self.storage_id == "mcap":
+            return McapSource(file, salvage=salvage, verify=verify)
+        return SqliteSource(file, scratch=self._scratch)
+
+    def messages(
+        self, topics: Collection[str] | None = None, *, heads: Collection[str] = ()
+    ) -> Iterator[BagMessage]:
         """Yield the messages by receive time; equal times in the order stored.
 
         Streams: a few MiB are held, more only where the storage is out of order. Each call reads on
@@ -100,6 +168,7 @@ class BagReader:
 
         Args:
             topics: Topics to read; all by default.
+            heads: Those of them whose messages are only asked for their stamps: their payloads may be cut.
 
         Yields:
             Every message of these topics that the storage holds.
@@ -112,7 +181,7 @@ class BagReader:
         for topic in sorted(wanted - set(self.topics)):
             raise BagError("no such topic in the bag", where=self.path, got=topic, valid=self.topics)
         for group in _overlapping(self._sources):
-            streams = [self._counted(source, wanted) for source in group]
+            streams = [self._counted(source, wanted, heads) for source in group]
             yield from heapq.merge(*streams, key=lambda message: message.receive_ns)
 
     def decode(self, topic: str, payload: bytes | memoryview) -> object:
@@ -159,12 +228,12 @@ class BagReader:
     ) -> None:
         self.close()
 
-    def _counted(self, source: Source, topics: set[str]) -> Iterator[BagMessage]:
+    def _counted(self, source: Source, topics: set[str], heads: Collection[str]) -> Iterator[BagMessage]:
         """The source's messages, checked against its own count when it ends."""
         expected = sum(info.message_count for name, info in source.topics.items() if name in topics)
         unpack = zstandard.ZstdDecompressor()
         count = 0
-        for message in source.messages(topics):
+        for message in source.messages(topics, () if self._message_zstd else heads):
             count += 1
             if message.payload[:4] == ZSTD_MAGIC:
                 yield message._replace(payload=self._unpacked(unpack, source, message))
@@ -213,26 +282,34 @@ class BagReader:
         return self._codecs[topic]
 
     def _custom(self, metadata: BagMetadata | None) -> Mapping[str, str]:
-        if metadata is not None:
-            return metadata.custom_data
-        return next((s.custom_data for s in reversed(self._sources) if s.custom_data), {})
+        """Of metadata.yaml; what it lacks comes from the storage, since a reindex writes none."""
+        stored = next((s.custom_data for s in reversed(self._sources) if s.custom_data), {})
+        return {**stored, **(metadata.custom_data if metadata is not None else {})}
 
     def _compare(self, metadata: BagMetadata | None) -> None:
         if metadata is None:
             return
         span = (metadata.start_ns, (metadata.start_ns or 0) + metadata.duration_ns)
         if None not in (*span, self.start_ns) and span != (self.start_ns, self.end_ns):
-            self.notes.append(
-                f"metadata.yaml gives receive times {span[0]} to {span[1]} ns, "
-                f"the storage {self.start_ns} to {self.end_ns} ns."
-            )
+            text = f"metadata.yaml gives receive times {span[0]} to {span[1]} ns, "
+            text += f"the storage {self.start_ns} to {self.end_ns} ns."
+            self.notes.append(Note("metadata-times", text))
         for entry in metadata.topics:
             held = self.topics[entry.name].message_count
             if entry.message_count != held:
-                self.notes.append(
-                    f"metadata.yaml counts {entry.message_count} messages on {entry.name}, "
-                    f"the storage holds {held}."
-                )
+                text = f"metadata.yaml counts {entry.message_count} messages on {entry.name}, "
+                self.notes.append(Note("metadata-counts", f"{text}the storage holds {held}."))
+
+
+def _joined_damage(sources: list[Source]) -> Damage:
+    lost: Counter[str] = Counter()
+    for source in sources:
+        lost.update(source.damage.lost)
+    return Damage(
+        closed=all(source.damage.closed for source in sources),
+        holes=tuple(hole for source in sources for hole in source.damage.holes),
+        lost=lost,
+    )
 
 
 def _merged_topics(metadata: BagMetadata | None, sources: list[Source]) -> dict[str, TopicInfo]:

@@ -7,8 +7,10 @@ every ``episode_N`` that can be seen is complete, whatever happened to the recor
 import json
 import os
 import shutil
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from piper_collect.core.naming import episode_name
 from piper_collect.errors import SessionError
@@ -104,6 +106,8 @@ class SessionFolder:
             raise SessionError("this session has no saved episode to delete", where=self.path)
         going = self.path / RECORDING / f"deleted_{saved[-1]:06d}"
         try:
+            if going.exists():  # what a killed deletion left
+                shutil.rmtree(going)
             (self.path / episode_name(saved[-1])).rename(going)
             sync(self.path)
             shutil.rmtree(going)
@@ -131,9 +135,42 @@ def _episode_numbers(folder: Path) -> list[int]:
     return sorted(found)
 
 
+def recorded_seconds(record: Mapping[str, Any]) -> float:
+    """How long an episode is by its ``episode.json``; one that was recovered ends with its last message."""
+    end_ns = record["episode_end_ns"]
+    if end_ns is None:
+        end_ns = record["recovered"]["end_ns"]
+    return float((end_ns - record["episode_start_ns"]) / 1e9)
+
+
+def lost_messages(record: Mapping[str, Any]) -> int:
+    """Messages that an ``episode.json`` knows to be lost, of all topics."""
+    return sum(counts["lost"] or 0 for counts in record["topics"].values())
+
+
 def find_unfinished(root: Path) -> list[Path]:
     """Recordings under ``root`` that were never finished: a recorder was killed there."""
     return sorted(p for p in root.glob(f"*/{RECORDING}/episode_*") if p.is_dir())
+
+
+def check_root(root: Path) -> None:
+    """Refuse a recording root that could not be written; nothing is made.
+
+    Raises:
+        SessionError: Names what is in the way.
+    """
+    there = root
+    while not there.exists() and there != there.parent:
+        there = there.parent
+    try:
+        with tempfile.TemporaryFile(dir=there):
+            pass
+    except OSError as err:
+        raise SessionError(
+            f"the recording root cannot be written: {there}: {err.strerror}",
+            where=root,
+            hint="choose a folder that you may write to, with session.root or --root",
+        ) from err
 
 
 def free_bytes(path: Path) -> int:
@@ -143,6 +180,12 @@ def free_bytes(path: Path) -> int:
         there = there.parent
     stats = os.statvfs(there)
     return stats.f_bavail * stats.f_frsize
+
+
+def room_refusal(root: Path, min_free_gb: float) -> str:
+    """Why no episode may start at ``root`` for lack of room; empty when one may."""
+    free_gb = free_bytes(root) / 1e9
+    return "" if free_gb >= min_free_gb else f"only {free_gb:.2f} GB free at {root}, {min_free_gb} are needed"
 
 
 def json_text(value: Mapping[str, object]) -> str:

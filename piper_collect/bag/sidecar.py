@@ -3,14 +3,15 @@
 import dataclasses
 import json
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 
 from piper_collect.bag.reader import BagReader
 from piper_collect.bag.session_folder import EPISODE_JSON, SESSION_JSON, SESSION_YAML
 from piper_collect.config.load import load_session, session_from_text
 from piper_collect.config.schema import SessionConfig
+from piper_collect.core.host_clock import HostStep
 from piper_collect.errors import BagError
 
 _NOT_WHOLE = ("incomplete", "interrupted")
@@ -33,7 +34,9 @@ class EpisodeRecord:
         start_ns: ROS time of the start call.
         end_ns: ROS time of the stop call.
         tool_version: Version of the recorder.
+        clock_steps: How the recorder's clock was set during the episode.
         losses: Messages lost, by topic.
+        messages: Messages that the recorder wrote, by topic.
         session_record: Provenance record of the session.
         config_text: YAML text of the configuration that it was recorded with.
     """
@@ -46,7 +49,9 @@ class EpisodeRecord:
     start_ns: int | None = None
     end_ns: int | None = None
     tool_version: str = ""
+    clock_steps: tuple[HostStep, ...] = ()
     losses: Mapping[str, object] = field(default_factory=dict)
+    messages: Mapping[str, object] = field(default_factory=dict)
     session_record: Mapping[str, object] | None = None
     config_text: str = ""
 
@@ -62,14 +67,14 @@ def read_record(bag: BagReader) -> EpisodeRecord:
     Raises:
         BagError: A record is there and cannot be read.
     """
-    beside = _json_file(bag.path / EPISODE_JSON) if bag.path.is_dir() else {}
+    beside = json_file(bag.path / EPISODE_JSON) if bag.path.is_dir() else {}
     known: dict[str, object] = {**bag.custom_data, **beside}
     where = bag.path
     ours = "episode_start_ns" in known
     outcome = str(known.get("outcome") or ("interrupted" if ours else ""))
-    session_record = _json_value(known.get("session_record"), where, "session_record")
+    session_record = json_value(known.get("session_record"), where, "session_record")
     if not session_record:
-        session_record = _json_file(bag.path.parent / SESSION_JSON) or None
+        session_record = json_file(bag.path.parent / SESSION_JSON) or None
     return EpisodeRecord(
         session=str(known.get("session") or ""),
         bag=path_text(bag.path.name),
@@ -79,7 +84,9 @@ def read_record(bag: BagReader) -> EpisodeRecord:
         start_ns=_time(known.get("episode_start_ns"), where, "episode_start_ns"),
         end_ns=_time(known.get("episode_end_ns"), where, "episode_end_ns"),
         tool_version=str(known.get("tool_version") or ""),
-        losses=_mapping(_json_value(known.get("losses"), where, "losses")),
+        clock_steps=_clock_steps(known.get("clock_steps"), where),
+        losses=_mapping(json_value(known.get("losses"), where, "losses")),
+        messages=_mapping(known.get("messages_in_bag")),
         session_record=_mapping(session_record) or None,
         config_text=str(bag.custom_data.get("session_config") or ""),
     )
@@ -120,13 +127,33 @@ def choose_config(bag: BagReader, record: EpisodeRecord) -> tuple[SessionConfig,
     )
 
 
+def session_losses(bag: BagReader, record: EpisodeRecord) -> Iterator[Mapping[str, object]]:
+    """Messages lost by topic: of this bag's episode, then of the session's others that lie beside it.
+
+    An episode whose record cannot be read is left out.
+    """
+    yield record.losses
+    if not record.session:
+        return
+    for path in sorted(bag.path.parent.glob(f"episode_*/{EPISODE_JSON}")):
+        if path.parent == bag.path:
+            continue
+        try:
+            known = json_file(path)
+        except BagError:
+            continue
+        if known.get("session") == record.session:
+            topics = _mapping(known.get("topics"))
+            yield {name: _mapping(counts).get("lost") for name, counts in topics.items()}
+
+
 def path_text(path: str | Path) -> str:
-    """A path as text that any file can hold, whatever the locale made of its bytes."""
-    return os.fsencode(path).decode("utf-8", "replace")
+    """A path, or a text that names one, as text that any file can hold, whatever the locale made of it."""
+    return os.fspath(path).encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def _incomplete_reasons(known: Mapping[str, object], outcome: str, bag: BagReader) -> tuple[str, ...]:
-    reasons = _json_value(known.get("incomplete_reasons"), bag.path, "incomplete_reasons") or []
+    reasons = json_value(known.get("incomplete_reasons"), bag.path, "incomplete_reasons") or []
     found = [str(r) for r in reasons] if isinstance(reasons, list) else [str(reasons)]
     if bag.incomplete:
         found.append("the storage was cut short")
@@ -142,7 +169,12 @@ def _listed(names: list[str]) -> str:
     return (", ".join(names[:_MOST_LISTED]) or "none") + more
 
 
-def _json_file(path: Path) -> dict[str, object]:
+def json_file(path: Path) -> dict[str, object]:
+    """The map in a JSON file; empty where there is no file.
+
+    Raises:
+        BagError: It cannot be read as JSON.
+    """
     if not path.is_file():
         return {}
     try:
@@ -151,7 +183,12 @@ def _json_file(path: Path) -> dict[str, object]:
         raise BagError("cannot be read as JSON", where=path, got=err) from err
 
 
-def _json_value(value: object, where: Path, key: str) -> object:
+def json_value(value: object, where: Path, key: str) -> object:
+    """A value that custom data keeps as JSON text and ``episode.json`` as it is.
+
+    Raises:
+        BagError: The text is no JSON.
+    """
     if not isinstance(value, str) or not value:
         return value
     try:
@@ -162,6 +199,16 @@ def _json_value(value: object, where: Path, key: str) -> object:
 
 def _mapping(value: object) -> dict[str, object]:
     return {str(k): v for k, v in value.items()} if isinstance(value, Mapping) else {}
+
+
+def _clock_steps(value: object, where: Path) -> tuple[HostStep, ...]:
+    steps = json_value(value, where, "clock_steps") or []
+    try:
+        if not isinstance(steps, list):
+            raise TypeError("no list")
+        return tuple(HostStep(**{f.name: int(step[f.name]) for f in fields(HostStep)}) for step in steps)
+    except (TypeError, ValueError, KeyError, OverflowError) as err:
+        raise BagError("clock_steps is no list of steps", where=where, got=err) from err
 
 
 def _time(value: object, where: Path, key: str) -> int | None:

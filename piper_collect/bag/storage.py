@@ -84,13 +84,17 @@ class BagWriter(Protocol):
         """
         ...
 
-    def write(self, topic: str, cdr_bytes: bytes | memoryview, receive_ns: int) -> None:
+    def write(
+        self, topic: str, cdr_bytes: bytes | memoryview, receive_ns: int, publish_ns: int | None = None
+    ) -> None:
         """Append one serialized message.
 
         Args:
             topic: A name that ``create_topic`` got.
             cdr_bytes: The message with its 4-byte encapsulation header, as taken from DDS.
             receive_ns: When it was received, nanoseconds since the epoch.
+            publish_ns: When DDS says that it was published; ``receive_ns`` where nobody said. Kept where
+                the storage has a place for it.
 
         Raises:
             BagError: The topic is unknown, the time out of range, or nothing can be written.
@@ -100,11 +104,13 @@ class BagWriter(Protocol):
     def flush_due(self, now_monotonic_s: float) -> bool:
         """Hand what was written to the operating system if the last time was half a second ago.
 
+        A backend that does so by itself with every message, or cannot be asked to, does nothing.
+
         Args:
             now_monotonic_s: A monotonic clock; the caller's, so that tests own it.
 
         Returns:
-            Whether it flushed.
+            Whether it was due.
 
         Raises:
             BagError: Nothing can be written.

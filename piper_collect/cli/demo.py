@@ -5,7 +5,7 @@ from pathlib import Path
 
 DESCRIPTION = """\
 Records three episodes of a simulated arm with two cameras, one of which the operator discards, exports
-the others as a dataset, checks it, and writes a contact sheet. Everything is real but the devices: ROS
+the others as a dataset, validates it, and writes a contact sheet. Everything is real but the devices: ROS
 nodes in processes of their own, DDS, rosbag2 bags, parquet and video.
 
 The bags go to DIR/bags, the dataset to DIR/dataset. Nothing leaves this computer.
@@ -34,7 +34,7 @@ def run(arguments: argparse.Namespace) -> int:
             f"bags           {outcome.bags}",
             f"dataset        {outcome.dataset}",
             f"contact sheet  {outcome.contact_sheet}",
-            f"check          {outcome.checked}",
+            f"capture times  {outcome.checked}",
         ]
     )
     return 0 if not outcome.faults else 1

@@ -16,9 +16,21 @@ PROGRAM = "piper-collect"
 
 VERBS: dict[str, tuple[str, str]] = {
     "demo": ("piper_collect.cli.demo", "record and export simulated episodes, and show what came out"),
+    "doctor": ("piper_collect.cli.doctor", "say what is missing or wrong before a session, and what to do"),
     "record": ("piper_collect.cli.record", "run a collection session: arm, cameras, operator, recorder"),
+    "keyboard": ("piper_collect.cli.keyboard", "drive a running session with the keys of this terminal"),
+    "recover": ("piper_collect.cli.recover", "make whole bags of unfinished and damaged recordings"),
+    "info": ("piper_collect.cli.info", "say on one screen what a dataset or a recording holds"),
     "export": ("piper_collect.cli.export", "make a dataset from bags, or add them to one"),
-    "check": ("piper_collect.cli.check", "look for faults in a dataset"),
+    "convert": ("piper_collect.cli.convert", "write a dataset in another format"),
+    "edit": ("piper_collect.cli.edit", "take episodes out of a dataset"),
+    "merge": ("piper_collect.cli.merge", "make one dataset of several"),
+    "prune": ("piper_collect.cli.prune", "remove bags whose episodes are in a dataset"),
+    "finalize": ("piper_collect.cli.finalize", "write statistics of relative and delta actions"),
+    "validate": ("piper_collect.cli.validate", "judge a dataset or a bag"),
+    "view": ("piper_collect.cli.view", "show an episode or a recording in the Rerun viewer"),
+    "push": ("piper_collect.cli.push", "upload a dataset to the Hugging Face Hub, with a card"),
+    "replay": ("piper_collect.cli.replay", "move the arm as a recorded episode says, and compare"),
     "node": ("piper_collect.cli.node", "run one ROS node of this package"),
 }
 """Verb → (module with ``add_arguments(parser)`` and ``run(args) -> int``, one line of help).
@@ -26,7 +38,7 @@ VERBS: dict[str, tuple[str, str]] = {
 A module may have a ``DESCRIPTION`` and an ``EPILOG`` for its help; what is heavy it imports in ``run``.
 """
 
-ALIASES = {"exporter": "export"}
+ALIASES = {"exporter": "export", "piper-finalize": "finalize"}
 """Other names under which a verb is installed as an executable."""
 
 EXIT_FAILED = 1
@@ -69,6 +81,11 @@ def main_as(program: str, argv: Sequence[str]) -> int:
         return main(["node", name, *argv])
     verb = ALIASES.get(name, name)
     return main([verb, *argv] if verb in VERBS else argv)
+
+
+def main_as_called() -> int:
+    """Run this process's arguments under the name it was started by."""
+    return main_as(sys.argv[0], sys.argv[1:])
 
 
 def _parser(verb: str) -> argparse.ArgumentParser:

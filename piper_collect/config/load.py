@@ -1,12 +1,14 @@
 """Reading and writing the session YAML, which is a ROS parameter file at the same time."""
 
-from collections.abc import Mapping
-from dataclasses import replace
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from piper_collect.config.override import DeviceWords, override_devices
 from piper_collect.config.parse import parse, plain
 from piper_collect.config.schema import SessionConfig
 from piper_collect.config.share import share_dir
@@ -14,6 +16,7 @@ from piper_collect.errors import ConfigError
 
 _NODES = "/**"
 _PARAMETERS = "ros__parameters"
+_MOST_DEPTH = 50
 
 
 class _UniqueKeys(yaml.SafeLoader):
@@ -92,14 +95,31 @@ def load_yaml(text: str, where: str) -> object:
     """YAML text to plain values.
 
     Raises:
-        ConfigError: with the line when the text is not YAML.
+        ConfigError: with the line when the text is not YAML, or is none that a person wrote.
     """
+    if _depth(text) > _MOST_DEPTH:
+        raise ConfigError(
+            "not valid YAML: nested too deep", where=where, expected=f"{_MOST_DEPTH} levels at most"
+        )
     try:
         return yaml.load(text, Loader=_UniqueKeys)
+    except (RecursionError, ValueError) as err:  # nested by indentation, a number of thousands of digits
+        raise ConfigError(
+            "not valid YAML: a value cannot be read", where=where, got=type(err).__name__
+        ) from err
     except yaml.YAMLError as err:
         mark = getattr(err, "problem_mark", None)
         at = f"{where}:{mark.line + 1}" if mark else where
         raise ConfigError(f"not valid YAML: {getattr(err, 'problem', err)}", where=at) from err
+
+
+def _depth(text: str) -> int:
+    """The most brackets that are open at once."""
+    depth = deepest = 0
+    for char in re.findall(r"[\[\]{}]", text):
+        depth += 1 if char in "[{" else -1
+        deepest = max(deepest, depth)
+    return deepest
 
 
 def session_from_mapping(mapping: object, where: str) -> SessionConfig:
@@ -114,14 +134,37 @@ def session_from_mapping(mapping: object, where: str) -> SessionConfig:
     return parse(SessionConfig, inner[_PARAMETERS] or {}, where)
 
 
-def session_from_parameters(parameters: Mapping[str, object]) -> SessionConfig:
-    """Build the configuration from a node's flat, dotted parameters."""
+def session_from_parameters(
+    parameters: Mapping[str, object], also_known: Sequence[str] = ()
+) -> SessionConfig:
+    """Build the configuration from a node's flat, dotted parameters.
+
+    Args:
+        parameters: By their names.
+        also_known: Names that the node has beside the configuration, for the message of a wrong one.
+
+    Raises:
+        ConfigError: A parameter is unknown, or of the wrong kind.
+    """
+    sections = sorted(field.name for field in fields(SessionConfig))
     nested: dict[str, Any] = {}
     for name, value in sorted(parameters.items()):
         *parents, leaf = name.split(".")
+        section = name.partition(".")[0]
+        if section not in sections:
+            raise ConfigError(
+                "unknown setting",
+                where=f"parameters.{section}",
+                got=section,
+                valid=[*also_known, *sections],
+            )
         level = nested
         for parent in parents:
             level = level.setdefault(parent, {})
+            if not isinstance(level, dict):
+                raise ConfigError(
+                    "is a setting and a map of settings", where=f"parameters.{parent}", got=name
+                )
         level[leaf] = list(value) if isinstance(value, tuple) else value
     return parse(SessionConfig, nested, "parameters")
 
@@ -132,7 +175,20 @@ def dump_session(config: SessionConfig) -> str:
     return str(yaml.dump(content, Dumper=_ExactText, sort_keys=False, allow_unicode=True))
 
 
-def override_session(config: SessionConfig, *, task: str = "", root: str = "") -> SessionConfig:
-    """``config`` with the task and the recording root replaced where they are not empty."""
+def override_session(
+    config: SessionConfig, *, task: str = "", root: str = "", devices: DeviceWords | None = None
+) -> SessionConfig:
+    """``config`` with what a command line says instead.
+
+    Args:
+        config: As it was read.
+        task: Task string; empty keeps the configuration's.
+        root: Recording root; empty keeps the configuration's.
+        devices: Which devices are used; None keeps the configuration's.
+
+    Raises:
+        ConfigError: A device's word is not valid, or the configuration does not fit the devices.
+    """
     session = config.session
-    return replace(config, session=replace(session, task=task or session.task, root=root or session.root))
+    named = replace(config, session=replace(session, task=task or session.task, root=root or session.root))
+    return override_devices(named, devices) if devices is not None else named

@@ -2,8 +2,31 @@
 
 from dataclasses import dataclass
 
+from piper_collect.config.realsense import ALIGNED_DEPTH_TOPIC, realsense_node
 from piper_collect.config.schema import ArmPreset, CameraSettings, SessionConfig
+from piper_collect.core.clock_faults import ClockPolicy
+from piper_collect.core.operator_actions import Action
 from piper_collect.errors import ConfigError
+
+ARM_STATUS_TOPIC = "arm/status"
+QUEST_INPUT_TOPIC = "quest/input"
+RECORDER_STATUS_TOPIC = "recorder/status"
+TARGET_POSE_TOPIC = "teleop/target_pose"
+
+DISPLAY_JOINTS_TOPIC = "display/joint_states"
+"""JointState of every moving joint of the URDF, the fingers too: what robot_state_publisher reads."""
+
+DISPLAY_MARKERS_TOPIC = "display/markers"
+ROBOT_DESCRIPTION_TOPIC = "robot_description"
+
+SESSION_SERVICES = {
+    Action.START: "session/start",
+    Action.STOP: "session/stop",
+    Action.DISCARD: "session/discard",
+    Action.DISCARD_OR_DELETE: "session/discard_or_delete_last",
+    Action.HOME: "session/home",
+}
+"""What keys, pages and programs call; relative names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,15 +81,20 @@ def resolve_topic(topic: str, namespace: str = "") -> str:
     return f"/{space}/{topic}" if space else f"/{topic}"
 
 
+def raw_image_topic(name: str, camera: CameraSettings) -> str:
+    """Relative or absolute name of a camera's images without a transport."""
+    return camera.topic or f"{name}/image_raw"
+
+
 def image_topic(name: str, camera: CameraSettings) -> str:
     """Relative or absolute name of the topic that is recorded for a camera."""
-    base = camera.topic or f"{name}/image_raw"
-    return f"{base}/compressed" if camera.transport == "compressed" else base
+    base = raw_image_topic(name, camera)
+    return base if camera.transport == "raw" else f"{base}/{camera.transport}"
 
 
 def camera_info_topic(name: str, camera: CameraSettings) -> str:
     """Name of the camera's CameraInfo topic: beside the image topic unless it is set."""
-    base = camera.topic or f"{name}/image_raw"
+    base = raw_image_topic(name, camera)
     return camera.info_topic or f"{base.rpartition('/')[0]}/camera_info"
 
 
@@ -83,6 +111,19 @@ def recorded_topics(config: SessionConfig) -> dict[str, bool]:
     for name, camera in config.cameras.items():
         add(image_topic(name, camera), camera.required)
         add(camera_info_topic(name, camera), False)
+        if camera.aligned_depth:
+            add(realsense_node(camera.topic) + ALIGNED_DEPTH_TOPIC, False)
     for topic in config.recorder.extra_topics:
         add(topic, False)
     return wanted
+
+
+def clock_policies(config: SessionConfig) -> dict[str, ClockPolicy]:
+    """Absolute name of every topic of a source or camera → the strictest of what they say of its clock."""
+    policies: dict[str, ClockPolicy] = {}
+    said = [(source.topic, source.clock) for source in config.sources.values()]
+    said += [(image_topic(name, camera), camera.clock) for name, camera in config.cameras.items()]
+    for topic, policy in said:
+        name = resolve_topic(topic, config.session.namespace)
+        policies[name] = "refuse" if "refuse" in (policy, policies.get(name)) else policy
+    return policies

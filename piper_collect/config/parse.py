@@ -72,6 +72,8 @@ def _convert_scalar(hint: Any, value: object, where: str) -> Any:
         return float(value)
     if hint is int and isinstance(value, int) and not isinstance(value, bool):
         return value
+    if hint is str and isinstance(value, str) and "\x00" in value:
+        raise ConfigError("not usable text", where=where, expected="text without NUL", got=repr(value))
     if hint in (str, bool) and isinstance(value, hint):
         return value
     raise ConfigError("wrong type", where=where, expected=_words(hint), got=f"{value!r}")

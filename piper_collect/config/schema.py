@@ -8,14 +8,28 @@ import re
 from dataclasses import dataclass, field
 from typing import Literal
 
+from piper_collect.config.bridge import BridgeSettings
+from piper_collect.config.can_settings import CanSettings, GravitySettings
+from piper_collect.config.checks import NAME as _NAME
+from piper_collect.config.checks import check_not_negative, check_positive
+from piper_collect.config.checks import check_topic as _check_topic
+from piper_collect.config.desk_settings import DeskSettings
+from piper_collect.config.quest_settings import QuestSettings
+from piper_collect.config.realsense import check_realsense, realsense_node
+from piper_collect.core.clock_faults import ClockPolicy
+from piper_collect.core.replay_settings import ReplaySettings
 from piper_collect.core.types import Sampling
 
 ArmPreset = Literal["piper_collect", "piper_ros"]
 DhOffset = Literal["s_v1_6_3", "older"]
-Transport = Literal["compressed", "raw"]
+Transport = Literal["compressed", "raw", "ffmpeg", "foxglove"]
+VIDEO_TRANSPORTS = ("ffmpeg", "foxglove")
+"""Those that send a video (H.264), not pictures: as the plugins of image_transport are called."""
 Conversion = Literal["none", "forward_kinematics"]
 
-_NAMESPACE = r"[A-Za-z_][A-Za-z0-9_]*(/[A-Za-z_][A-Za-z0-9_]*)*"
+GREATEST_LATENCY_MS = 10_000.0
+"""No device stamps further off than this; a larger number is in another unit."""
+
 _JOINTS = ("joint1", "joint2", "joint3", "joint4", "joint5", "joint6")
 
 
@@ -30,6 +44,8 @@ class SessionSettings:
         control_rate_hz: Rate of the control loop.
         namespace: ROS namespace of the rig; empty for none.
         input_device: Named in the provenance record, e.g. ``meta_quest_3``.
+        dataset: Dataset that the episodes are exported to; "delete last" takes the episode out of it,
+            too. ``~`` is expanded; empty for none.
     """
 
     root: str = "~/piper_recordings"
@@ -38,28 +54,31 @@ class SessionSettings:
     control_rate_hz: float = 200.0
     namespace: str = ""
     input_device: str = "simulated_quest"
+    dataset: str = ""
 
     def __post_init__(self) -> None:
-        _check_positive(self, "fps", "control_rate_hz")
+        check_positive(self, "fps", "control_rate_hz")
         if not self.root.strip():
             raise ValueError("root is empty (expected a folder)")
-        if self.namespace.strip("/") and not re.fullmatch(_NAMESPACE, self.namespace.strip("/")):
+        if self.namespace.strip("/") and not re.fullmatch(_NAME, self.namespace.strip("/")):
             raise ValueError(f"namespace is no ROS name (got {self.namespace!r})")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceSettings:
-    """Which devices the session starts itself: simulated ones, or ``none`` when they run elsewhere.
+    """Which devices the session starts itself: simulated or real ones, or ``none`` when they run elsewhere.
 
     Attributes:
-        arm: The arm.
-        cameras: All cameras of ``cameras``.
-        operator: The operator and his headset.
+        arm: The arm: simulated, a Piper on a CAN bus (section ``can``), or an arm behind its vendor's node,
+            which runs elsewhere (section ``bridge``).
+        cameras: All cameras of ``cameras``; with ``realsense`` they are those of realsense2_camera: the
+            launch file starts its nodes, and each is asked for its serial number and firmware.
+        operator: The operator: simulated, or a person with a headset that opens our page (``quest``).
     """
 
-    arm: Literal["sim", "none"] = "sim"
-    cameras: Literal["sim", "none"] = "sim"
-    operator: Literal["sim", "none"] = "sim"
+    arm: Literal["sim", "can", "bridge", "none"] = "sim"
+    cameras: Literal["sim", "realsense", "none"] = "sim"
+    operator: Literal["sim", "quest", "none"] = "sim"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +105,15 @@ class ArmSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImpedanceSettings:
-    """Gains of the impedance controller, per joint; empty where the backend has none."""
+    """Gains of the impedance controller, per joint; empty where the backend has none.
+
+    Attributes:
+        kp: Stiffness of joints 1 to 6 in N·m/rad, 0 to 500. AgileX's example has 10.
+        kd: Damping of joints 1 to 6 in N·m·s/rad, 0 to 5. AgileX's example has 0.8.
+        t_ff: Constant feed-forward torque of joints 1 to 6 in N·m, -8 to 8; empty for none.
+        gravity_ff: Whether the torque of ``control.gravity`` is added. Without it the arm sinks until its
+            springs carry it.
+    """
 
     kp: tuple[float, ...] = ()
     kd: tuple[float, ...] = ()
@@ -96,10 +123,15 @@ class ImpedanceSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControlSettings:
-    """The controller that turns targets into motion; bound to any policy trained on the data."""
+    """The controller that turns targets into motion; bound to any policy trained on the data.
+
+    Attributes:
+        backend: ``position``: the arm's own; ``impedance``: springs with the gains below; ``simulated``.
+    """
 
     backend: Literal["position", "impedance", "simulated"] = "position"
     impedance: ImpedanceSettings = field(default_factory=ImpedanceSettings)
+    gravity: GravitySettings = field(default_factory=GravitySettings)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,6 +153,7 @@ class TeleopSettings:
         max_gripper_m_s: Speed clamp of the gripper width.
         joint_speed_scale: Fraction of the arm's joint speed limits that may be commanded.
         home_speed_rad_s: Fastest joint on the way home.
+        max_deviation_rad: How far a joint may stay behind its command; beyond it the arm is held where it is.
     """
 
     hand: Literal["right", "left"] = "right"
@@ -137,6 +170,7 @@ class TeleopSettings:
     max_gripper_m_s: float = 0.2
     joint_speed_scale: float = 0.6
     home_speed_rad_s: float = 0.5
+    max_deviation_rad: float = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,12 +181,16 @@ class CameraSettings:
         topic: Image topic without transport suffix, e.g. ``cam_front/image_raw``; empty means
             ``<name>/image_raw``.
         info_topic: CameraInfo topic; empty means ``camera_info`` beside the image topic.
-        transport: Which transport is recorded: JPEG ``compressed``, or ``raw``.
+        transport: Which transport is recorded: JPEG ``compressed``, ``raw``, or H.264 by ``ffmpeg``
+            (ffmpeg_image_transport) or ``foxglove`` (foxglove_compressed_video_transport).
         width: Columns in px.
         height: Rows in px.
         fps: Nominal rate.
-        serial: Device serial number, pinned; empty for unknown.
-        latency_ms: Exposure to stamp: taken off every stamp, once.
+        serial: Device serial number, pinned: no episode starts with another device. Empty for unknown.
+        aligned_depth: Whether the depth image of a RealSense, aligned to colour, is recorded too, as it is.
+        latency_ms: Exposure to stamp: taken off every stamp, once; below 0 where the stamp comes first.
+        clock: What is done where the clock that stamps it is wrong (docs/clocks.md): ``refuse`` the episode,
+            ``flag`` it, or ``correct`` the stamps by the measured offset, which is recorded.
         max_age_ms: A row whose newest frame is older than this is a gap.
         required: Whether recording needs it.
     """
@@ -164,12 +202,20 @@ class CameraSettings:
     height: int = 480
     fps: float = 30.0
     serial: str = ""
+    aligned_depth: bool = False
     latency_ms: float = 0.0
+    clock: ClockPolicy = "flag"
     max_age_ms: float = 100.0
     required: bool = True
 
     def __post_init__(self) -> None:
-        _check_positive(self, "fps", "max_age_ms")
+        check_positive(self, "fps", "max_age_ms")
+        _check_latency(self.latency_ms)
+        for setting, topic in (("topic", self.topic), ("info_topic", self.info_topic)):
+            if topic:
+                _check_topic(setting, topic)
+        if self.aligned_depth:
+            realsense_node(self.topic)
         if self.width < 2 or self.height < 2:
             raise ValueError(f"width and height must be at least 2 px (got {self.width} and {self.height})")
 
@@ -187,7 +233,8 @@ class SourceSettings:
         convert: ``forward_kinematics`` turns six joints into the flange pose (pose7).
         sampling: ``hold`` (newest not after the row), ``nearest`` or ``linear`` (slerp for poses).
         max_age_ms: No sample further from the row is used.
-        latency_ms: Taken off every stamp, once.
+        latency_ms: What the stamp comes late: taken off every stamp, once; below 0 where it comes early.
+        clock: What is done where the clock that stamps it is wrong, as of a camera.
         required: Whether recording and export need it.
     """
 
@@ -199,7 +246,13 @@ class SourceSettings:
     sampling: Sampling = "hold"
     max_age_ms: float = 50.0
     latency_ms: float = 0.0
+    clock: ClockPolicy = "flag"
     required: bool = True
+
+    def __post_init__(self) -> None:
+        check_positive(self, "max_age_ms")
+        _check_latency(self.latency_ms)
+        _check_topic("topic", self.topic)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -207,20 +260,37 @@ class RecorderSettings:
     """The recorder.
 
     Attributes:
-        storage: Storage backend of the bags.
+        storage: What the bags are stored in.
+        storage_backend: What writes them: ``rosbag2_py`` of a ROS machine, or ``pip``, this package's own
+            writer; ``auto`` is the former wherever it can write the storage.
         extra_topics: Recorded too when somebody publishes them; never required.
-        fresh_s: A required topic must have had a message within this time for a start.
-        drain_s: How long after the stop late messages stamped before it are still taken.
+        fresh_s: A required topic must have had a message within this time for a start; an episode in which
+            one was silent for longer is marked incomplete.
+        drain_s: How long after the stop late messages stamped before it are still taken; ten times as long
+            while they keep coming.
         min_free_gb: No episode starts with less free disk.
+        stop_free_gb: With less free disk a running episode is stopped and saved, marked incomplete, while
+            there is room to save it.
         max_lost: An episode that lost more messages of a topic than this is marked incomplete.
+        clock_step: What is done where this machine's clock was set during an episode (docs/clocks.md):
+            ``refuse`` marks it incomplete, ``flag`` only tells it, ``correct`` takes the step back at export.
     """
 
-    storage: Literal["mcap"] = "mcap"
+    storage: Literal["mcap", "sqlite3"] = "mcap"
+    storage_backend: Literal["auto", "rosbag2_py", "pip"] = "auto"
     extra_topics: tuple[str, ...] = ("arm/status", "quest/input")
     fresh_s: float = 1.0
     drain_s: float = 0.3
     min_free_gb: float = 1.0
+    stop_free_gb: float = 0.1
     max_lost: int = 0
+    clock_step: ClockPolicy = "refuse"
+
+    def __post_init__(self) -> None:
+        check_positive(self, "fresh_s")
+        check_not_negative(self, "drain_s", "min_free_gb", "stop_free_gb", "max_lost")
+        for topic in self.extra_topics:
+            _check_topic("extra_topics", topic)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -256,10 +326,10 @@ class SimSettings:
             raise ValueError(f"episode_s has {len(self.episode_s)} values and outcomes {len(self.outcomes)}")
 
 
-def _check_positive(settings: object, *names: str) -> None:
-    for name in names:
-        if not getattr(settings, name) > 0:
-            raise ValueError(f"{name} must be above 0 (got {getattr(settings, name)})")
+def _check_latency(latency_ms: float) -> None:
+    if not abs(latency_ms) <= GREATEST_LATENCY_MS:
+        bounds = f"{-GREATEST_LATENCY_MS:g} to {GREATEST_LATENCY_MS:g}"
+        raise ValueError(f"latency_ms must be from {bounds} (got {latency_ms:g}); is it in milliseconds?")
 
 
 def _default_cameras() -> dict[str, CameraSettings]:
@@ -283,9 +353,23 @@ class SessionConfig:
     session: SessionSettings = field(default_factory=SessionSettings)
     devices: DeviceSettings = field(default_factory=DeviceSettings)
     arm: ArmSettings = field(default_factory=ArmSettings)
+    can: CanSettings = field(default_factory=CanSettings)
+    bridge: BridgeSettings = field(default_factory=BridgeSettings)
     control: ControlSettings = field(default_factory=ControlSettings)
     teleop: TeleopSettings = field(default_factory=TeleopSettings)
+    replay: ReplaySettings = field(default_factory=ReplaySettings)
+    quest: QuestSettings = field(default_factory=QuestSettings)
+    desk: DeskSettings = field(default_factory=DeskSettings)
     cameras: dict[str, CameraSettings] = field(default_factory=_default_cameras)
     sources: dict[str, SourceSettings] = field(default_factory=_default_sources)
     recorder: RecorderSettings = field(default_factory=RecorderSettings)
     sim: SimSettings = field(default_factory=SimSettings)
+
+    def __post_init__(self) -> None:
+        if self.devices.arm == "bridge" and self.arm.preset != "piper_collect":
+            raise ValueError(
+                f"devices.arm: bridge needs arm.preset: piper_collect (got {self.arm.preset}): with the"
+                " vendor's names, commands would go past the bridge and what it checks"
+            )
+        if self.devices.cameras == "realsense":
+            check_realsense(self.cameras)

@@ -10,7 +10,7 @@ PACKAGE = "piper_collect"
 
 
 def share_dir() -> Path:
-    """The folder that holds ``config/``, ``msg/``, ``launch/`` and ``rviz/`` of this package.
+    """The folder that holds ``config/``, ``launch/``, ``msg/``, ``rviz/`` and ``urdf/`` of this package.
 
     A source checkout wins when the code runs from one; then the prefix that the code itself is
     installed in; then ``AMENT_PREFIX_PATH`` and the interpreter's prefix.

@@ -5,9 +5,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from piper_collect.core.sampling import BoolArray, Samples, prepare, select, take, tick_offsets
+from piper_collect.core.sampling import Samples, held_where_stale, kept, prepare, select, take, tick_offsets
 from piper_collect.core.types import (
+    NO_SAMPLE,
     AlignPolicy,
+    BoolArray,
     CameraStream,
     Episode,
     EpisodeCamera,
@@ -15,6 +17,7 @@ from piper_collect.core.types import (
     GapPolicy,
     RawEpisode,
     RowClock,
+    RowSamples,
     StampArray,
     Stream,
 )
@@ -50,7 +53,8 @@ def align(
         policies: How each source of the dataset is sampled; all of them are needed at every row.
         camera_max_age_ns: Greatest age of the newest frame at a row, for every camera of the dataset.
         required_cameras: Cameras without whose fresh frame there is no row.
-        on_gap: ``drop_row`` leaves out rows that lack a value and counts them; ``refuse`` raises.
+        on_gap: ``drop_row`` leaves out rows that lack a fresh value and counts them; ``hold`` keeps them
+            with the newest value, marked and counted; ``refuse`` raises.
 
     Returns:
         The episode; its ``counts`` obey ``slots = rows + gaps + dropped``.
@@ -68,20 +72,23 @@ def align(
     t0_ns = _find_t0(raw, inside, action_ns)
     candidates, slots, gap_ns = _candidate_ticks(t0_ns, action_ns, row_clock, fps)
     fresh = inside.fresh(candidates)
-    whole = _all_of(list(fresh.values()))
+    whole = _all_of(list(fresh.values())) if on_gap != "hold" else np.ones(len(candidates), dtype=np.bool_)
     if on_gap == "refuse":
         _refuse_gaps(raw.name, t0_ns, gap_ns, candidates, fresh)
     tick_ns = candidates[whole]
     half_period_ns = round(_NS_PER_S / (2 * fps))
     cameras, camera_counts = inside.trim_cameras(raw, t0_ns, int(tick_ns[-1]) + half_period_ns)
-    columns, sample_ns, ages = inside.sample(tick_ns)
+    columns, samples, ages = inside.sample(tick_ns)
     counts = _row_counts(slots, len(gap_ns), whole, fresh) | inside.counts(t0_ns, action_ns, fps)
+    if on_gap == "hold":
+        counts["held_by_source"] = {k: int(np.count_nonzero(~ok)) for k, ok in fresh.items() if not ok.all()}
+        counts["dropped_by_source"] = {}
     return Episode(
         name=raw.name,
         t0_ns=t0_ns,
         tick_ns=tick_ns,
         columns=columns,
-        sample_ns=sample_ns,
+        samples=samples,
         cameras=cameras,
         task=raw.task,
         counts={**counts, "frames": camera_counts, "age_ms": ages},
@@ -161,22 +168,28 @@ class _Inside:
 
     def sample(
         self, tick_ns: StampArray
-    ) -> tuple[dict[str, FloatArray], dict[str, StampArray], dict[str, dict[str, float]]]:
-        """Columns, the stamp of the sample that each row shows, and ages in ms."""
-        columns, sample_ns, ages = {}, {}, {}
+    ) -> tuple[dict[str, FloatArray], dict[str, RowSamples], dict[str, dict[str, float]]]:
+        """Columns, the samples that each row shows, and ages in ms."""
+        columns, samples, ages = {}, {}, {}
         for key, stream in self.streams.items():
-            chosen = select(stream.stamp_ns, tick_ns, self.policies[key])
-            columns[key] = take(stream, tick_ns, chosen, self.policies[key])
-            sample_ns[key] = stream.stamp_ns[chosen.before]
+            policy = self.policies[key]
+            chosen = select(stream.stamp_ns, tick_ns, policy)
+            chosen = held_where_stale(stream.stamp_ns, tick_ns, chosen)
+            columns[key] = take(stream, tick_ns, chosen, policy)
+            samples[key] = RowSamples(stamp_ns=stream.stamp_ns[chosen.before], stale=~chosen.fresh)
             ages[key] = _age_summary(chosen.age_ns)
         for camera, stamps in self.frames.items():
             shown = self.shown(camera, tick_ns)
-            seen = (
-                (stamps[shown.before] <= tick_ns) if len(stamps) else np.zeros(len(tick_ns), dtype=np.bool_)
-            )
+            if not len(stamps):
+                missing = np.full(len(tick_ns), NO_SAMPLE, dtype=np.int64)
+                samples[camera] = RowSamples(stamp_ns=missing, stale=~shown.fresh)
+                continue
+            seen = stamps[shown.before] <= tick_ns
+            stamp_ns = np.where(seen, stamps[shown.before], NO_SAMPLE)
+            samples[camera] = RowSamples(stamp_ns=stamp_ns, stale=~shown.fresh)
             if seen.any():
                 ages[camera] = _age_summary(shown.age_ns[seen])
-        return columns, sample_ns, ages
+        return columns, samples, ages
 
     def trim_cameras(
         self, raw: RawEpisode, t0_ns: int, last_ns: int
@@ -233,7 +246,10 @@ def _between(stamp_ns: StampArray, first_ns: int, last_ns: int) -> BoolArray:
 
 def _cut(stream: Stream, keep: BoolArray) -> Stream:
     return replace(
-        stream, stamp_ns=stream.stamp_ns[keep], receive_ns=stream.receive_ns[keep], values=stream.values[keep]
+        stream,
+        stamp_ns=kept(stream.stamp_ns, keep),
+        receive_ns=kept(stream.receive_ns, keep),
+        values=kept(stream.values, keep),
     )
 
 

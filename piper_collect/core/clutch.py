@@ -158,6 +158,25 @@ def clutch_step(
     return state, TeleopGoal(pose7=command, width_m=commanded_width_m, engaged=False, reason=state.reason)
 
 
+def clutch_steps(
+    config: ClutchConfig,
+    state: ClutchState,
+    samples: Sequence[QuestSample],
+    now_ns: int,
+    commanded_pose7: Sequence[float] | FloatArray,
+    commanded_width_m: float,
+) -> tuple[ClutchState, TeleopGoal]:
+    """``clutch_step`` with all samples that came since the last tick, and the goal after the last of them.
+
+    None is left out: a hand that went far in a stall went there in steps that each can be believed.
+    """
+    goals = []
+    for sample in samples or (None,):
+        state, goal = clutch_step(config, state, sample, now_ns, commanded_pose7, commanded_width_m)
+        goals.append(goal)
+    return state, goals[-1]
+
+
 def _is_newer(state: ClutchState, sample: QuestSample, now_ns: int, stale_ns: int) -> bool:
     if sample.stamp_ns - now_ns > stale_ns:
         return False
@@ -176,8 +195,9 @@ def _take(config: ClutchConfig, state: ClutchState, sample: QuestSample, command
     state = replace(state, stamp_ns=sample.stamp_ns, sequence=sample.sequence, hand=hand)
     squeeze = controller.squeeze
     if fault:
-        state = _open(state, fault)
-        return replace(state, armed=True) if squeeze < config.squeeze_off else state
+        # a controller that cannot be seen has no grip that could be open
+        seen = controller.connected and sample.visibility == "visible"
+        return replace(_open(state, fault), armed=seen and squeeze < config.squeeze_off)
     if squeeze < config.squeeze_off:
         return replace(_open(state, OPEN), armed=True)
     if hand is None:

@@ -13,13 +13,13 @@ path and the inverse rest on that.
 """
 
 import math
-import re
 from collections.abc import Iterator, Sequence
 from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from piper_collect.core.piper_firmware import ZEROS_MOVED, firmware_version
 from piper_collect.core.se3 import quat_from_matrix
 from piper_collect.core.types import FloatArray
 from piper_collect.errors import KinematicsError
@@ -73,10 +73,10 @@ _TURN = 2 * math.pi
 
 def dh_offset_for_firmware(firmware: str) -> DhVariant | None:
     """DH variant of a firmware version as the arm reports it, e.g. ``S-V1.8-5``; None if unreadable."""
-    match = re.fullmatch(r"S-V(\d+)\.(\d+)-(\d+)", firmware.strip())
-    if match is None:
+    version = firmware_version(firmware)
+    if version is None:
         return None
-    return "s_v1_6_3" if tuple(map(int, match.groups())) >= (1, 6, 3) else "older"
+    return "s_v1_6_3" if version >= ZEROS_MOVED else "older"
 
 
 def wrap_angle(angle_rad: float) -> float:

@@ -17,6 +17,7 @@ from piper_collect.core.kinematics import (
     JOINT_LIMITS_RAD,
     JOINT_NAMES,
     JOINT_SPEED_RAD_S,
+    TOOL_TIP_M,
     WORKING_POSE_RAD,
     DhVariant,
     Joints,
@@ -64,6 +65,7 @@ class MotionConfig:
         control_period_s: Nominal step; a later step counts as two of them at most.
         home_q: Joints of the home pose.
         home_speed_rad_s: Peak joint speed of the way home.
+        max_deviation_rad: How far a moving joint may be from its command.
     """
 
     dh_offset: DhVariant = "s_v1_6_3"
@@ -79,6 +81,7 @@ class MotionConfig:
     control_period_s: float = 0.005
     home_q: Joints = WORKING_POSE_RAD
     home_speed_rad_s: float = 0.5
+    max_deviation_rad: float = 0.5
     kinematics: PiperKinematics = field(init=False, repr=False, compare=False)
     limits_rad: tuple[tuple[float, float], ...] = field(init=False, repr=False, compare=False)
     speeds_rad_s: tuple[float, ...] = field(init=False, repr=False, compare=False)
@@ -96,6 +99,7 @@ class MotionConfig:
             "max_gripper_m_s",
             "control_period_s",
             "home_speed_rad_s",
+            "max_deviation_rad",
         ):
             _check(name, getattr(self, name), 0.0 < getattr(self, name) < math.inf, "above 0")
         _check("joint_speed_scale", self.joint_speed_scale, self.joint_speed_scale <= 1.0, "at most 1")
@@ -204,18 +208,22 @@ def start_home(config: MotionConfig, state: MotionState) -> MotionState:
     if state.engaged:
         raise SessionError("homing refused: the clutch is engaged", hint="release the grip, then ask again")
     shares = [i / _PATH_POINTS for i in range(_PATH_POINTS + 1)]
-    heights = [
-        config.kinematics.forward_scalar(joints_between(state.q_cmd, config.home_q, s))[2] for s in shares
-    ]
+    heights = [_lowest(config, joints_between(state.q_cmd, config.home_q, share)) for share in shares]
     floor = min(config.workspace_min_m[2], heights[0], heights[-1]) - _FLOOR_SLACK_M
     if min(heights) < floor:
         raise SessionError(
             "homing refused: the way home dips under the workspace floor",
-            expected=f"flange above {floor:.3f} m",
+            expected=f"flange and gripper above {floor:.3f} m",
             got=f"{min(heights):.3f} m",
             hint="lift the arm by teleoperation first",
         )
     return replace(state, mode="home", home_from=state.q_cmd, home_elapsed_s=0.0, fault="")
+
+
+def _lowest(config: MotionConfig, q: Joints) -> float:
+    """Height of the flange or of the gripper on it, whichever is lower."""
+    *_, z, _, qx, qy, _ = config.kinematics.forward_scalar(q)
+    return min(z, z + TOOL_TIP_M * (1.0 - 2.0 * (qx * qx + qy * qy)))
 
 
 def stop_motion(state: MotionState, reason: str) -> MotionState:
@@ -271,7 +279,7 @@ def _follow_step(
     fault = ""
     if solution is None:
         fault = "joint limits" if config.kinematics.inverse(target) else "no IK"
-    elif _is_posture_jump(state.q_cmd, solution):
+    elif is_posture_jump(state.q_cmd, solution):
         fault = "posture"
     if solution is None or fault:
         fault_text = f"no way to the goal ({fault}): holding"
@@ -309,7 +317,8 @@ def _clamp_pose(config: MotionConfig, last: Pose7, target: Pose7, dt: float) -> 
     return (*position, *quat), tuple(words)
 
 
-def _is_posture_jump(q: Joints, solution: Joints) -> bool:
+def is_posture_jump(q: Joints, solution: Joints) -> bool:
+    """Whether the way from joints ``q`` to a solution is another posture of the arm, not a motion."""
     moves = [abs(b - a) for a, b in zip(q, solution, strict=True)]
     if max(moves[:3]) > _POSTURE_JUMP_RAD:
         return True

@@ -156,7 +156,7 @@ def _advance(
         return _press_again(state, now_ns, recorder == "idle", "the recorder does not start")
     if state.phase == "move":
         if recorder != "recording":
-            return _give_up(state, f"the recorder stopped by itself: {recorder}")
+            return _give_up(state, f"somebody else ended the episode: the recorder is {recorder}")
         if now_ns - state.began_ns >= plan.episodes[state.episode][0] * 1e9:
             button = PRIMARY if plan.episodes[state.episode][1] == "save" else SECONDARY
             return _press(replace(state, phase="end", since_ns=now_ns, button=button), now_ns)

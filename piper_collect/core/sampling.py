@@ -2,15 +2,16 @@
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from piper_collect.core.se3 import continuous_sign, quat_normalize_wxyz, slerp
-from piper_collect.core.types import AlignPolicy, FloatArray, StampArray, Stream
+from piper_collect.core.types import AlignPolicy, BoolArray, FloatArray, StampArray, Stream
 from piper_collect.errors import AlignmentError
 
-BoolArray = NDArray[np.bool_]
+_Cell = TypeVar("_Cell", bound=np.generic)
 
 _NS_PER_S = 1_000_000_000
 _NORM_TOLERANCE = 1e-2
@@ -53,6 +54,25 @@ def tick_offsets(fps: float, count: int) -> StampArray:
     return np.array([(k * top + rate.numerator) // bottom for k in range(count)], dtype=np.int64)
 
 
+def grid_timestamps(fps: float, count: int) -> NDArray[np.float32]:
+    """The smallest float32 not below k / fps, for k = 0 … count-1.
+
+    A trainer that asks for the frame shown at such a time never gets the one before it, as it would with
+    the nearest float32 where that is a little early.
+    """
+    rate = Fraction(repr(float(fps)))
+    exact = [k * rate.denominator for k in range(count)]
+    near = np.array([float(Fraction(k, rate.numerator)) for k in exact]).astype(np.float32)
+    # A float32 times a whole number below 2**29 is exact in float64, and so is the comparison.
+    below = near.astype(np.float64) * rate.numerator < np.array(exact, dtype=np.float64)
+    return np.where(below, np.nextafter(near, np.float32(np.inf)), near).astype(np.float32)
+
+
+def kept(values: NDArray[_Cell], keep: BoolArray) -> NDArray[_Cell]:
+    """The rows of ``values`` that are to be kept: no copy where that is all of them, as it mostly is."""
+    return values if keep.all() else values[keep]
+
+
 def select(stamp_ns: StampArray, tick_ns: StampArray, policy: AlignPolicy) -> Samples:
     """Choose the samples that each tick uses.
 
@@ -82,8 +102,22 @@ def select(stamp_ns: StampArray, tick_ns: StampArray, policy: AlignPolicy) -> Sa
     return Samples(before=before, after=after, age_ns=age, fresh=found & (age <= policy.max_age_ns))
 
 
+def held_where_stale(stamp_ns: StampArray, tick_ns: StampArray, chosen: Samples) -> Samples:
+    """``chosen``, with the newest sample not after the tick, however old, where nothing is fresh.
+
+    ``fresh`` stays as it was. A tick before the first sample gets that one.
+    """
+    newest = np.maximum(np.searchsorted(stamp_ns, tick_ns, side="right") - 1, 0)
+    return Samples(
+        before=np.where(chosen.fresh, chosen.before, newest),
+        after=np.where(chosen.fresh, chosen.after, newest),
+        age_ns=np.where(chosen.fresh, chosen.age_ns, tick_ns - stamp_ns[newest]),
+        fresh=chosen.fresh,
+    )
+
+
 def take(stream: Stream, tick_ns: StampArray, chosen: Samples, policy: AlignPolicy) -> FloatArray:
-    """Values [T, D] of ``stream`` at ticks that are all fresh.
+    """Values [T, D] of ``stream`` at ticks that are all fresh or held.
 
     Rotations are interpolated by slerp and come out unit, continuous in sign, the first with w >= 0.
     """

@@ -7,7 +7,6 @@ pose of b in a, so ``pose_compose(T_a_b, T_b_c)`` is ``T_a_c``. Quaternions are 
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.spatial.transform import Rotation
 
 from piper_collect.core.types import FloatArray
 from piper_collect.errors import KinematicsError
@@ -81,7 +80,9 @@ def quat_rotate(quat: ArrayLike, vector: ArrayLike) -> FloatArray:
 def quat_from_rotvec(rotvec: ArrayLike) -> FloatArray:
     """Quaternion [..., 4] wxyz of a rotation vector [..., 3] (axis times angle in rad)."""
     rotvec = _array(rotvec, 3, "rotation vector")
-    return _quats_of(Rotation.from_rotvec(rotvec.reshape(-1, 3)), rotvec.shape[:-1])
+    half = np.sqrt(np.sum(rotvec * rotvec, axis=-1, keepdims=True)) / 2
+    # sin(half) / angle, written with sinc so that it tends to 1/2 where the angle vanishes
+    return np.concatenate((np.cos(half), rotvec * np.sinc(half / np.pi) / 2), axis=-1)
 
 
 def yaw_quat(yaw_rad: ArrayLike) -> FloatArray:
@@ -114,7 +115,18 @@ def quat_from_matrix(matrix: ArrayLike) -> FloatArray:
     proper = np.linalg.det(m) > 0
     if not (np.all(np.abs(gram - np.eye(3)) < _ROTATION_TOLERANCE) and np.all(proper)):
         raise KinematicsError("a matrix is not a rotation", expected="orthonormal columns, determinant +1")
-    quat = _quats_of(Rotation.from_matrix(m.reshape(-1, 3, 3)), m.shape[:-2])
+    # 4 q qT: each column is the quaternion scaled by one of its elements, and the largest one loses least
+    diagonal = np.stack([m[..., 0, 0], m[..., 1, 1], m[..., 2, 2]], axis=-1)
+    squares = 1.0 + np.concatenate(
+        (diagonal.sum(axis=-1, keepdims=True), 2 * diagonal - diagonal.sum(axis=-1, keepdims=True)), axis=-1
+    )
+    product = np.empty((*m.shape[:-2], 4, 4))
+    product[..., range(4), range(4)] = squares
+    for i, j, k in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
+        product[..., 0, i + 1] = product[..., i + 1, 0] = m[..., k, j] - m[..., j, k]
+        product[..., i + 1, j + 1] = product[..., j + 1, i + 1] = m[..., i, j] + m[..., j, i]
+    largest = np.argmax(squares, axis=-1)[..., None, None]
+    quat = quat_normalize_wxyz(np.take_along_axis(product, largest, axis=-2)[..., 0, :])
     return np.where(quat[..., :1] < 0, -quat, quat)
 
 
@@ -125,13 +137,13 @@ def matrix_from_quat(quat: ArrayLike) -> FloatArray:
         KinematicsError: A quaternion is zero or not finite.
     """
     quat = quat_normalize_wxyz(quat)
-    rotations = Rotation.from_quat(xyzw_from_wxyz(quat).reshape(-1, 4))
-    matrices: FloatArray = rotations.as_matrix().reshape(*quat.shape[:-1], 3, 3)
-    return matrices
-
-
-def _quats_of(rotations: Rotation, leading: tuple[int, ...]) -> FloatArray:
-    return wxyz_from_xyzw(rotations.as_quat().reshape(*leading, 4))
+    w, x, y, z = (quat[..., k] for k in range(4))
+    rows = (
+        (w * w + x * x - y * y - z * z, 2 * (x * y - w * z), 2 * (x * z + w * y)),
+        (2 * (x * y + w * z), w * w - x * x + y * y - z * z, 2 * (y * z - w * x)),
+        (2 * (x * z - w * y), 2 * (y * z + w * x), w * w - x * x - y * y + z * z),
+    )
+    return np.stack([np.stack(row, axis=-1) for row in rows], axis=-2)
 
 
 def pose_compose(a: ArrayLike, b: ArrayLike) -> FloatArray:
@@ -146,6 +158,17 @@ def pose_inverse(pose7: ArrayLike) -> FloatArray:
     pose7 = _array(pose7, 7, "pose")
     inverse = quat_conjugate(pose7[..., 3:])
     return np.concatenate((-quat_rotate(inverse, pose7[..., :3]), inverse), axis=-1)
+
+
+def pose_relative(a: ArrayLike, b: ArrayLike) -> FloatArray:
+    """T_b_c [..., 7] of T_a_b and T_a_c: where ``b`` is, seen from ``a``.
+
+    The positions are subtracted before they are rotated, so nothing is lost far from the origin.
+    """
+    a, b = _array(a, 7, "pose"), _array(b, 7, "pose")
+    inverse = quat_conjugate(a[..., 3:])
+    position = quat_rotate(inverse, b[..., :3] - a[..., :3])
+    return np.concatenate((position, quat_multiply(inverse, b[..., 3:])), axis=-1)
 
 
 def pose_error(a: ArrayLike, b: ArrayLike) -> tuple[FloatArray, FloatArray]:
@@ -213,6 +236,30 @@ def continuous_sign(quats: ArrayLike) -> FloatArray:
     signs = np.where(np.sum(quats[1:] * quats[:-1], axis=-1) < 0, -1.0, 1.0)
     first = -1.0 if leading.size and leading[0] < 0 else 1.0
     return quats * np.cumprod(np.concatenate(((first,), signs)))[:, None]
+
+
+def canonical_sign(quats: ArrayLike) -> FloatArray:
+    """Of ``q`` and ``-q`` [..., 4] wxyz, the one with w > 0.
+
+    Where w is 0, the one whose first other element that is not 0 is positive: the two always give the
+    same result.
+    """
+    quats = _array(quats, 4, "quaternion")
+    negative = quats[..., 0] < 0
+    if np.any(quats[..., 0] == 0):
+        leading = np.argmax(quats != 0, axis=-1)[..., None]
+        negative = np.take_along_axis(quats, leading, axis=-1)[..., 0] < 0
+    return np.where(negative[..., None], -quats, quats)
+
+
+def rot6d_from_quat(quat: ArrayLike) -> FloatArray:
+    """First two columns of the rotation matrix [..., 6], one after the other, of [..., 4] wxyz.
+
+    Raises:
+        KinematicsError: A quaternion is zero or not finite.
+    """
+    matrix = matrix_from_quat(quat)
+    return np.concatenate((matrix[..., 0], matrix[..., 1]), axis=-1)
 
 
 def check_unit(quats: ArrayLike, tolerance: float = 1e-3) -> None:

@@ -13,10 +13,14 @@ from numpy.typing import NDArray
 
 FloatArray: TypeAlias = NDArray[np.float64]
 StampArray: TypeAlias = NDArray[np.int64]
+BoolArray: TypeAlias = NDArray[np.bool_]
+
+NO_SAMPLE = -1
+"""In place of a stamp: there was no sample yet."""
 
 Sampling: TypeAlias = Literal["hold", "nearest", "linear"]
 RowClock: TypeAlias = Literal["action", "grid"]
-GapPolicy: TypeAlias = Literal["drop_row", "refuse"]
+GapPolicy: TypeAlias = Literal["drop_row", "refuse", "hold"]
 Rotation: TypeAlias = Literal["none", "quat_wxyz"]
 
 
@@ -52,12 +56,14 @@ class CameraFrame:
 
     Attributes:
         stamp_ns: Capture time (header stamp less the configured latency).
-        encoding: ``jpeg`` or ``png`` for compressed images, else the ROS encoding, e.g. ``rgb8``.
+        encoding: ``jpeg`` or ``png`` for compressed images, ``h264`` for a packet of a video, ``yuv420p`` or
+            ``yuvj420p`` (full range) for a decoded one, else the ROS encoding, e.g. ``rgb8``.
         height: Rows; 0 when only the compressed bytes know it.
         width: Columns; 0 when only the compressed bytes know it.
         step: Bytes a row, padding included; 0 for compressed images.
         payload: The image bytes as recorded.
         big_endian: Byte order of 16-bit raw encodings.
+        matrix: Of YCbCr in a decoded video, by its code in ITU-T H.273; 2 where it names none.
     """
 
     stamp_ns: int
@@ -67,6 +73,47 @@ class CameraFrame:
     step: int
     payload: bytes | memoryview
     big_endian: bool = False
+    matrix: int = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReferenceView:
+    """What cameras saw when a dataset began, to align them to.
+
+    Attributes:
+        dataset: Where it was read; empty for none.
+        pictures: Camera → uint8 [H, W, 3] RGB, the first frame of the first episode.
+        notes: What could not be had, and why, in words.
+    """
+
+    dataset: str = ""
+    pictures: Mapping[str, NDArray[np.uint8]] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CodedVideo:
+    """What is known of a camera's packets, where it sends a video and not pictures.
+
+    Attributes:
+        number: int64 [N], place of each frame of the CameraStream among all packets, in the order recorded.
+        is_key: bool [N], whether decoding can begin with it.
+        has_b: Whether a frame refers to later ones.
+        changes: How often parameters of the stream were replaced.
+        unlike: Why it is not 4:2:0 of 8 bits, limited range, in whole frames; empty where it is.
+        parameter_sets: What a decoder must know first, as a byte stream.
+        size: (height, width) of its pictures.
+        packets: As ``CameraStream.frames``, with the packets as recorded (encoding ``h264``).
+    """
+
+    number: StampArray
+    is_key: BoolArray
+    has_b: bool
+    changes: int
+    unlike: str
+    parameter_sets: bytes
+    size: tuple[int, int]
+    packets: Callable[[int, int], Iterator[CameraFrame]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +129,7 @@ class CameraStream:
         topic: Topic it was read from.
         frame_id: Optical frame as the messages name it.
         stamp_source: The clock that ``stamp_ns`` came from.
+        coded: Of a camera that sends a video; None for pictures. ``frames`` are then its pictures, decoded.
     """
 
     camera: str
@@ -91,6 +139,7 @@ class CameraStream:
     topic: str = ""
     frame_id: str = ""
     stamp_source: Literal["header", "receive"] = "header"
+    coded: CodedVideo | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,7 +190,7 @@ class Feature:
 
     Attributes:
         key: Column name, e.g. ``observation.arm_eef``.
-        dtype: ``float32`` or ``video``.
+        dtype: As info.json names it.
         shape: Cell shape; (height, width, 3) for video.
         names: Name of each element along the first axis.
         unit: Unit of each element, in prose.
@@ -150,12 +199,34 @@ class Feature:
     """
 
     key: str
-    dtype: Literal["float32", "video"]
+    dtype: Literal["float32", "float64", "int64", "bool", "video"]
     shape: tuple[int, ...]
     names: tuple[str, ...] = ()
     unit: str = ""
     frame: str = ""
     source: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowSamples:
+    """Which sample of one source or camera each row shows.
+
+    Attributes:
+        stamp_ns: int64 [T], its stamp (the older one where two are interpolated); ``NO_SAMPLE`` where
+            there is none, which only a camera that is not required can have.
+        stale: bool [T], whether it is older than the policy allows, and held for want of a better one.
+    """
+
+    stamp_ns: StampArray
+    stale: BoolArray
+
+    @property
+    def state(self) -> StampArray:
+        """int64 [T]: 0 a new sample, 1 the same as in the row before, 2 too old or none."""
+        repeated = np.concatenate(([False], np.diff(self.stamp_ns) == 0)) if len(self.stamp_ns) else False
+        out = np.asarray(repeated, dtype=np.int64)
+        out[self.stale | (self.stamp_ns == NO_SAMPLE)] = 2
+        return out
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,27 +257,41 @@ class Episode:
         t0_ns: Origin of ``timestamp`` and PTS.
         tick_ns: int64 [T], strictly increasing, first equal to ``t0_ns``.
         columns: float64 [T, D] by source key.
-        sample_ns: int64 [T] by source key: the stamp of the sample that each row shows.
+        samples: By source key and camera name.
         cameras: By camera name.
         task: Task string.
         counts: What was trimmed, dropped, held or lost (JSON values only).
         provenance: As in RawEpisode.
+        part: Which part of the recording it is, from 0.
+        parts: How many episodes the recording was split into.
     """
 
     name: str
     t0_ns: int
     tick_ns: StampArray
     columns: Mapping[str, FloatArray]
-    sample_ns: Mapping[str, StampArray]
+    samples: Mapping[str, RowSamples]
     cameras: Mapping[str, EpisodeCamera]
     task: str
     counts: Mapping[str, object] = field(default_factory=dict)
     provenance: Mapping[str, object] = field(default_factory=dict)
+    part: int = 0
+    parts: int = 1
 
     @property
     def length(self) -> int:
         """Number of rows T."""
         return int(self.tick_ns.shape[0])
+
+    @property
+    def marked_rows(self) -> dict[str, dict[str, int]]:
+        """How many rows show the same sample as the row before (``repeated``, state 1), or one too old or
+        none (``stale``, state 2), by source and camera; where there are none, the name is left out."""
+        states = {name: samples.state for name, samples in self.samples.items()}
+        return {
+            word: {name: n for name, state in states.items() if (n := int(np.count_nonzero(state == code)))}
+            for word, code in (("repeated", 1), ("stale", 2))
+        }
 
 
 Names: TypeAlias = Sequence[str]

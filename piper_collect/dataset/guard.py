@@ -2,12 +2,15 @@
 
 import fcntl
 import os
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from piper_collect.dataset.layout import EPISODES, INFO, META
-from piper_collect.errors import DatasetError
+from piper_collect.dataset.layout import INFO, META, SOURCES
+from piper_collect.errors import DatasetError, DatasetLockError
+
+_LONGEST_COMMAND = 120
 
 
 def check_empty(root: Path) -> None:
@@ -28,12 +31,23 @@ def check_empty(root: Path) -> None:
 
 
 def fingerprint(root: Path) -> tuple[int, int, int] | None:
-    """Tells one state of episodes.jsonl from another."""
-    path = root / META / EPISODES
+    """Tells one state of a dataset from another, by the file that has a line an episode in every format."""
+    path = root / META / SOURCES
     if not path.exists():
         return None
     stat = path.stat()
     return stat.st_ino, stat.st_mtime_ns, stat.st_size
+
+
+def lock_refusal(root: Path) -> str:
+    """Why the dataset cannot be had for writing now; empty where it can, or is not there yet."""
+    if not root.exists():
+        return ""
+    try:
+        with locked(root):
+            return ""
+    except DatasetLockError as err:
+        return err.what
 
 
 @contextmanager
@@ -41,9 +55,15 @@ def new_or_locked(root: Path) -> Iterator[bool]:
     """Make ``root`` where it is missing and lock it; yields whether it was made.
 
     A root that was made and is still empty at the end goes again.
+
+    Raises:
+        DatasetLockError: It cannot be made, or another process is at work.
     """
     made = not root.exists()
-    root.mkdir(parents=True, exist_ok=True)
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+    except OSError as err:
+        raise DatasetLockError(f"the dataset folder cannot be made: {err.strerror}", where=root) from err
     try:
         with locked(root):
             yield made
@@ -57,14 +77,67 @@ def locked(root: Path) -> Iterator[None]:
     """Keep other writers out, as long as this process lives at most.
 
     Raises:
-        DatasetError: when another one is at work.
+        DatasetLockError: Another one is at work, which is named where it is known, or the folder cannot be
+            locked.
     """
-    descriptor = os.open(root, os.O_RDONLY)
+    try:
+        descriptor = os.open(root, os.O_RDONLY)
+    except OSError as err:
+        raise DatasetLockError(f"the folder cannot be opened: {err.strerror}", where=root) from err
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as err:
-            raise DatasetError("another process is writing this dataset", where=root) from err
+            raise DatasetLockError(
+                f"another process is writing this dataset{_holder(descriptor)}",
+                where=root,
+                hint="wait until it has ended, then run this again",
+            ) from err
+        except OSError as err:
+            raise DatasetLockError(
+                f"the folder cannot be locked: {err.strerror}",
+                where=root,
+                hint="write the dataset to a disk of this machine, and copy it",
+            ) from err
         yield
     finally:
         os.close(descriptor)
+
+
+def check_writable(root: Path) -> None:
+    """Refuse a folder that files cannot be made in.
+
+    Raises:
+        DatasetLockError: naming it.
+    """
+    if not os.access(root, os.W_OK | os.X_OK):
+        raise DatasetLockError(
+            "the dataset folder cannot be written",
+            where=root,
+            hint="see that it is yours and its disk is not read-only",
+        )
+
+
+def _holder(descriptor: int) -> str:
+    """Who holds the lock of an open folder, as ``/proc/locks`` has it; empty where that is not known."""
+    status = os.fstat(descriptor)
+    place = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}:{status.st_ino}"
+    try:
+        locks = Path("/proc/locks").read_text(encoding="ascii").splitlines()
+    except OSError:
+        return ""
+    for line in locks:
+        words = line.split()
+        if len(words) > 5 and words[1] == "FLOCK" and words[5] == place:
+            return f": process {words[4]}{_program(words[4])} on {socket.gethostname()}"
+    return ""
+
+
+def _program(pid: str) -> str:
+    """The command line of a process in brackets; empty where it is not known."""
+    try:
+        words = Path("/proc", pid, "cmdline").read_bytes().rstrip(b"\0").split(b"\0")
+    except OSError:
+        return ""
+    text = b" ".join(words).decode("utf-8", "replace")
+    return f" ({text if len(text) <= _LONGEST_COMMAND else text[:_LONGEST_COMMAND] + '…'})" if text else ""

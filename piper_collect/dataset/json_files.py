@@ -66,9 +66,10 @@ def _read_text(path: Path) -> str:
 def _parse_object(text: str, where: str) -> dict[str, Any]:
     try:
         value = json.loads(text)
-    except json.JSONDecodeError as err:
+    except (ValueError, RecursionError) as err:
         got = "nothing" if not text.strip() else f"{text[:60]!r}"
-        raise DatasetError(f"is not valid JSON: {err.msg}", where=where, got=got) from err
+        said = err.msg if isinstance(err, json.JSONDecodeError) else err
+        raise DatasetError(f"is not valid JSON: {said}", where=where, got=got) from err
     if not isinstance(value, dict):
         raise DatasetError("is not a JSON object", where=where, got=type(value).__name__)
     return value

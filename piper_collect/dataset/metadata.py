@@ -4,35 +4,39 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from piper_collect.config.profile import Profile
+from piper_collect.config.profile import ROW_VALUE_DTYPES, ColumnSpec, Profile
 from piper_collect.core.stats import ColumnStats
 from piper_collect.core.types import Feature
+from piper_collect.dataset.columns import SOURCE_STATE, SOURCE_TIMESTAMP
 from piper_collect.dataset.layout import DATA_PATH, VIDEO_PATH, video_key
 from piper_collect.dataset.parquet import BOOKKEEPING, TIMESTAMP
 from piper_collect.errors import DatasetError
 
-CODEBASE_VERSION = "v2.0"
+VIDEO_CODECS = {"libx264": "h264", "libx265": "hevc", "libsvtav1": "av1"}
+"""By encoder."""
+
+CODEBASE_VERSIONS = {"lerobot-v2.0": "v2.0", "lerobot-v2.1": "v2.1"}
+"""By dialect."""
 
 
 def dataset_features(profile: Profile, cameras: Mapping[str, tuple[int, int]]) -> tuple[Feature, ...]:
-    """The profile's columns, then one video a camera.
+    """The columns of the rows, then one video a camera; bookkeeping columns left out.
 
     Args:
         profile: Columns in their order.
         cameras: (height, width) of the encoded video by camera name.
+
+    Raises:
+        DatasetError: a name would make stock LeRobot take numbers for pictures.
     """
-    columns = [
-        Feature(
-            key=c.key,
-            dtype="float32",
-            shape=(len(c.names),),
-            names=c.names,
-            unit=c.unit,
-            frame=c.frame,
-            source=c.source,
-        )
-        for c in profile.columns
-    ]
+    columns = [_column_feature(profile, column) for column in profile.stored]
+    if profile.row_samples == "columns":
+        for name in (*profile.sources, *cameras):
+            _refuse_picture_name(name)
+            columns += [
+                Feature(key=SOURCE_TIMESTAMP + name, dtype="float64", shape=(1,), unit="s since T0"),
+                Feature(key=SOURCE_STATE + name, dtype="int64", shape=(1,)),
+            ]
     videos = [
         Feature(
             key=video_key(camera),
@@ -46,40 +50,91 @@ def dataset_features(profile: Profile, cameras: Mapping[str, tuple[int, int]]) -
     return (*columns, *videos)
 
 
-def features_json(features: Sequence[Feature]) -> dict[str, dict[str, Any]]:
+def _refuse_picture_name(name: str) -> None:
+    if "image" in name:
+        raise DatasetError(
+            'stock LeRobot takes every feature with "image" in its name for pictures',
+            where=f"column {SOURCE_TIMESTAMP}{name}",
+            expected='a camera or source without "image" in its name',
+            got=name,
+            hint="rename it in the configuration (--config), or use another profile",
+        )
+
+
+def _column_feature(profile: Profile, column: ColumnSpec) -> Feature:
+    if column.value:
+        return Feature(key=column.key, dtype=ROW_VALUE_DTYPES[column.value], shape=(1,))
+    names = profile.names_of(column)
+    return Feature(
+        key=column.key,
+        dtype="float32",
+        shape=(len(names),),
+        names=names,
+        unit=column.unit,
+        frame=column.frame,
+        source=column.source,
+    )
+
+
+def features_json(features: Sequence[Feature], profile: Profile, fps: float) -> dict[str, dict[str, Any]]:
     """The ``features`` map of info.json, bookkeeping columns included."""
-    described: dict[str, dict[str, Any]] = {
-        f.key: {"dtype": f.dtype, "shape": list(f.shape), "names": list(f.names)} for f in features
-    }
+    described: dict[str, dict[str, Any]] = {}
+    for f in features:
+        described[f.key] = {"dtype": f.dtype, "shape": list(f.shape), "names": list(f.names) or None}
+        if f.dtype == "video" and profile.stock_info:
+            described[f.key]["info"] = _video_info(f, profile, fps)
     for key, dtype in BOOKKEEPING.items():
         described[key] = {"dtype": dtype, "shape": [1], "names": None}
     return described
 
 
+def _video_info(feature: Feature, profile: Profile, fps: float) -> dict[str, Any]:
+    height, width, channels = feature.shape
+    return {
+        "video.height": height,
+        "video.width": width,
+        "video.channels": channels,
+        "video.codec": VIDEO_CODECS[profile.video.codec],
+        "video.pix_fmt": profile.video.pix_fmt,
+        "video.is_depth_map": False,
+        "video.fps": whole(fps),
+        "has_audio": False,
+    }
+
+
 def info_json(
+    profile: Profile,
     features: Sequence[Feature],
     *,
     robot_type: str,
     fps: float,
-    chunks_size: int,
     episodes: int,
     frames: int,
     tasks: int,
 ) -> dict[str, Any]:
     """The dataset header."""
-    return {
-        "codebase_version": CODEBASE_VERSION,
+    header = {
+        "codebase_version": CODEBASE_VERSIONS[profile.dialect],
         "robot_type": robot_type,
         "fps": whole(fps),
         "data_path": DATA_PATH,
         "video_path": VIDEO_PATH,
-        "chunks_size": chunks_size,
-        "total_episodes": episodes,
-        "total_frames": frames,
-        "total_tasks": tasks,
-        "splits": {"train": f"0:{episodes}"},
-        "features": features_json(features),
+        "chunks_size": profile.chunks_size,
     }
+    totals: dict[str, Any] = {"total_episodes": episodes, "total_frames": frames, "total_tasks": tasks}
+    if profile.stock_info:
+        totals |= stock_totals(episodes, sum(f.dtype == "video" for f in features), profile.chunks_size)
+    return {
+        **header,
+        **totals,
+        "splits": {"train": f"0:{episodes}"},
+        "features": features_json(features, profile, fps),
+    }
+
+
+def stock_totals(episodes: int, cameras: int, chunks_size: int) -> dict[str, int]:
+    """What stock LeRobot counts besides."""
+    return {"total_videos": episodes * cameras, "total_chunks": -(-episodes // chunks_size)}
 
 
 def whole(fps: float) -> int | float:
@@ -96,7 +151,7 @@ def whole(fps: float) -> int | float:
 def modality_json(profile: Profile, cameras: Sequence[str]) -> dict[str, Any]:
     """The GR00T-style modality map."""
     groups: dict[str, dict[str, Any]] = {"state": {}, "action": {}}
-    for column in profile.columns:
+    for column in profile.stored:
         for part in column.modality:
             entry: dict[str, Any] = {"start": part.start, "end": part.end, "original_key": column.key}
             if part.rotation_type:
@@ -105,7 +160,9 @@ def modality_json(profile: Profile, cameras: Sequence[str]) -> dict[str, Any]:
     return {
         **groups,
         "video": {camera: {"original_key": video_key(camera)} for camera in cameras},
-        "annotation": {"task_index": {"original_key": "task_index"}},
+        "annotation": {
+            a.name: {"original_key": a.original_key} if a.original_key else {} for a in profile.annotations
+        },
     }
 
 
@@ -145,6 +202,9 @@ def stats_json(stats: Mapping[str, ColumnStats]) -> dict[str, dict[str, list[flo
     }
 
 
-def stats_columns(profile: Profile) -> tuple[str, ...]:
-    """The columns that stats.json covers: every feature column, and ``timestamp``."""
-    return (*(c.key for c in profile.columns), TIMESTAMP)
+def stats_columns(profile: Profile, cameras: Sequence[str]) -> tuple[str, ...]:
+    """The columns that stats.json covers."""
+    if profile.statistics == "features":
+        return (*(c.key for c in profile.stored if not c.value), TIMESTAMP)
+    features = dataset_features(profile, dict.fromkeys(cameras, (2, 2)))
+    return (*(f.key for f in features if f.dtype != "video"), *BOOKKEEPING)

@@ -1,6 +1,8 @@
 """Episode rows as parquet, and statistics over the rows of all episodes."""
 
-from collections.abc import Iterable, Mapping, Sequence
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +12,12 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from piper_collect.core.stats import ColumnStats, column_stats
-from piper_collect.core.types import FloatArray, StampArray
+from piper_collect.core.types import NO_SAMPLE, Feature, RowSamples, StampArray
 from piper_collect.errors import DatasetError
 from piper_collect.files import sync
 
 TIMESTAMP = "timestamp"
+_GROUP_ROWS = 4096  # of files of several episodes: to read one of these, few others are read
 BOOKKEEPING: dict[str, str] = {
     TIMESTAMP: "float32",
     "frame_index": "int64",
@@ -25,27 +28,32 @@ BOOKKEEPING: dict[str, str] = {
 
 
 def episode_table(
-    columns: Mapping[str, FloatArray],
-    tick_ns: StampArray,
-    t0_ns: int,
+    columns: Mapping[str, NDArray[Any]],
+    features: Sequence[Feature],
+    timestamps: NDArray[np.float32],
     *,
+    scalar_cells: bool,
     episode_index: int,
     first_index: int,
     task_index: int,
 ) -> pa.Table:
-    """The rows of one episode: float32 vectors, then the bookkeeping columns.
+    """The rows of one episode: the feature columns, then the bookkeeping columns.
 
     Args:
-        columns: float64 [T, D] by column key, in the order of the dataset.
-        tick_ns: int64 [T] row times.
-        t0_ns: Origin of ``timestamp``; the difference is taken in int64 and divided last.
+        columns: [T, D] by column key.
+        features: Dtype and order of the columns; videos are skipped.
+        timestamps: float32 [T] seconds since T0.
+        scalar_cells: Whether float32 columns of one element are stored as numbers, not as lists of one.
         episode_index: Number of the episode.
         first_index: ``index`` of the first row.
         task_index: Line of the task in tasks.jsonl.
     """
-    length = len(tick_ns)
-    table: dict[str, pa.Array] = {key: _vectors(values) for key, values in columns.items()}
-    table[TIMESTAMP] = pa.array(((tick_ns - t0_ns) / 1e9).astype(np.float32))
+    length = len(timestamps)
+    table: dict[str, pa.Array] = {}
+    for feature in features:
+        if feature.dtype != "video":
+            table[feature.key] = _cells(columns[feature.key], feature, scalar_cells)
+    table[TIMESTAMP] = pa.array(timestamps)
     table["frame_index"] = pa.array(np.arange(length, dtype=np.int64))
     table["episode_index"] = pa.array(np.full(length, episode_index, np.int64))
     table["index"] = pa.array(np.arange(first_index, first_index + length, dtype=np.int64))
@@ -53,15 +61,52 @@ def episode_table(
     return pa.table(table)
 
 
-def _vectors(values: FloatArray) -> pa.Array:
-    cells = np.ascontiguousarray(values, dtype=np.float32)
-    return pa.FixedSizeListArray.from_arrays(pa.array(cells.reshape(-1)), cells.shape[1])
+def _cells(values: NDArray[Any], feature: Feature, scalar: bool) -> pa.Array:
+    cells = np.ascontiguousarray(values, dtype=feature.dtype)
+    if cells.shape[1] == 1 and (scalar or not feature.names):
+        return pa.array(cells[:, 0])
+    elements = pa.array(cells.reshape(-1))
+    # The name is the one that they have when read again: rows that are copied come to equal bytes.
+    kind = pa.list_(pa.field("element", elements.type), cells.shape[1])
+    return pa.FixedSizeListArray.from_arrays(elements, type=kind)
+
+
+def samples_table(tick_ns: StampArray, samples: Mapping[str, RowSamples]) -> pa.Table:
+    """int64 ``tick_ns`` of each row, and for each source and camera the stamp of the sample it shows."""
+    table = {"tick_ns": pa.array(tick_ns)}
+    for name, shown in samples.items():
+        table[name] = pa.array(shown.stamp_ns, mask=shown.stamp_ns == NO_SAMPLE)
+    return pa.table(table)
 
 
 def write_table(table: pa.Table, path: Path) -> None:
     """Write ``table`` and flush it to the disk; equal tables give equal bytes."""
-    pq.write_table(table, path, compression="snappy", version="2.6", use_dictionary=False)
+    with pa.OSFile(os.fsencode(path), "wb") as file:
+        pq.write_table(table, file, compression="snappy", version="2.6", use_dictionary=False)
     sync(path)
+
+
+def write_tables(parts: Sequence[pa.Table], path: Path) -> None:
+    """Write the rows of tables of one schema; the bytes do not depend on how they are parted."""
+    schema = parts[0].schema
+    rows = pa.concat_tables([part.cast(schema) for part in parts]).combine_chunks()
+    with pa.OSFile(os.fsencode(path), "wb") as file:
+        pq.write_table(
+            rows,
+            file,
+            compression="snappy",
+            version="2.6",
+            use_dictionary=False,
+            row_group_size=_GROUP_ROWS,
+        )
+    sync(path)
+
+
+@contextmanager
+def parquet_file(path: Path) -> Iterator[pq.ParquetFile]:
+    """The opened file, whatever bytes its name is made of."""
+    with pa.OSFile(os.fsencode(path), "rb") as source, pq.ParquetFile(source) as file:
+        yield file
 
 
 def read_table(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
@@ -71,7 +116,7 @@ def read_table(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
         DatasetError: when it is missing, damaged or lacks a column.
     """
     try:
-        with pq.ParquetFile(path) as file:
+        with parquet_file(path) as file:
             missing = [c for c in columns or () if c not in file.schema_arrow.names]
             if missing:
                 raise DatasetError(

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import av
@@ -12,6 +12,7 @@ from av.error import FFmpegError
 from numpy.typing import NDArray
 
 from piper_collect.core.types import FloatArray
+from piper_collect.dataset.dialect import EpisodeLine, VideoClip
 from piper_collect.dataset.json_files import read_json, read_jsonl
 from piper_collect.dataset.layout import (
     DATA_PATH,
@@ -56,6 +57,18 @@ class DatasetReader:
     stats: Mapping[str, Any] | None = None
 
     @property
+    def lines(self) -> dict[int, EpisodeLine]:
+        """What every format tells of an episode, by number."""
+        return {
+            index: EpisodeLine(
+                length=int(line["length"]),
+                tasks=tuple(map(str, line.get("tasks", ()))),
+                source=self.sources.get(index, {}),
+            )
+            for index, line in self.episodes.items()
+        }
+
+    @property
     def fps(self) -> float:
         """Nominal row rate."""
         return float(self.info["fps"])
@@ -83,11 +96,14 @@ class DatasetReader:
 
     def _path(self, fill: Callable[[int], str]) -> Path:
         try:
-            return self.root / fill(int(self.info.get("chunks_size", 1000)))
-        except (KeyError, ValueError, IndexError, ZeroDivisionError) as err:
+            path = PurePosixPath(fill(int(self.info.get("chunks_size", 1000))))
+        except (KeyError, ValueError, TypeError, IndexError, AttributeError, ZeroDivisionError) as err:
             raise DatasetError(
                 f"a path template cannot be filled: {err!r}", where=self.root / META / INFO
             ) from err
+        if path.is_absolute() or ".." in path.parts:
+            raise DatasetError("a path leads out of the dataset", where=self.root / META / INFO, got=path)
+        return self.root / path
 
     def rows(self, episode_index: int) -> pa.Table:
         """The rows of an episode.
@@ -129,6 +145,14 @@ class DatasetReader:
         except (FFmpegError, OSError) as err:
             raise DatasetError(f"not a readable video: {err}", where=path) from err
 
+    def clip(self, episode_index: int, key: str) -> VideoClip:
+        """Where the video of an episode lies: a file of its own.
+
+        Raises:
+            DatasetError: when there is no such feature.
+        """
+        return VideoClip(source=self.video_path(episode_index, key))
+
 
 def open_dataset(root: Path) -> DatasetReader:
     """Read the metadata of the dataset at ``root``.
@@ -143,11 +167,12 @@ def open_dataset(root: Path) -> DatasetReader:
     version = info.get("codebase_version")
     if version not in VERSIONS:
         raise DatasetError(
-            "a dataset of this version cannot be read", where=root, got=version, valid=VERSIONS
+            "a dataset of this version cannot be read",
+            where=root,
+            expected=" or ".join(VERSIONS),
+            got=version,
         )
-    for key in ("fps", "features"):
-        if key not in info:
-            raise DatasetError("a key is missing", where=meta / INFO, expected=key)
+    check_info(meta / INFO, info)
     return DatasetReader(
         root=root,
         info=info,
@@ -157,6 +182,29 @@ def open_dataset(root: Path) -> DatasetReader:
         sessions=tuple(read_jsonl(meta / SESSIONS)) if (meta / SESSIONS).exists() else (),
         stats=read_json(meta / STATS) if (meta / STATS).exists() else None,
     )
+
+
+def check_info(path: Path, info: Mapping[str, Any]) -> None:
+    """Check that what everybody reads of info.json has the types it must have.
+
+    Raises:
+        DatasetError: naming what has not.
+    """
+    fps, features, size = info.get("fps"), info.get("features"), info.get("chunks_size", 1000)
+    if isinstance(fps, bool) or not isinstance(fps, int | float) or not 0 < fps < float("inf"):
+        raise DatasetError("fps is no rate", where=path, expected="a number above 0", got=repr(fps))
+    if not isinstance(size, int) or size < 1:
+        raise DatasetError("chunks_size is no number of episodes", where=path, expected="1 or more", got=size)
+    if not isinstance(features, dict):
+        raise DatasetError("features is no map of columns", where=path, got=type(features).__name__)
+    for key, feature in features.items():
+        if not isinstance(feature, dict) or not isinstance(feature.get("dtype"), str):
+            raise DatasetError(
+                f"feature {key} is not described",
+                where=path,
+                expected="a map with dtype and shape",
+                got=feature,
+            )
 
 
 def _by_index(path: Path, key: str) -> dict[int, Mapping[str, Any]]:

@@ -5,8 +5,7 @@ that encoding it as video is a range change and not two colour conversions.
 """
 
 import struct
-from dataclasses import dataclass
-from typing import Literal, TypeAlias, cast
+from typing import Any, Literal, TypeAlias, cast
 
 import av
 import numpy as np
@@ -17,6 +16,9 @@ from numpy.typing import NDArray
 
 from piper_collect.core.types import CameraFrame
 from piper_collect.errors import ImageError
+from piper_collect.imaging.bayer import demosaic
+from piper_collect.imaging.encodings import DEPTH_ENCODINGS, DEPTH_HINT, RAW_ENCODINGS, RawEncoding
+from piper_collect.imaging.h264 import StreamParser
 
 Compression: TypeAlias = Literal["jpeg", "png"]
 
@@ -24,48 +26,23 @@ _JPEG_MAGIC = b"\xff\xd8\xff"
 _JPEG_START_OF_SCAN = b"\xff\xda"
 _JPEG_END_OF_IMAGE = b"\xff\xd9"
 _PNG_MAGIC = b"\x89PNG\r\n\x1a\n"
-_PNG_HEADER_BYTES = 24
+_PNG_HEADER_BYTES = 25  # the last is the bit depth
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RawEncoding:
-    """How a raw ROS encoding lies in memory.
-
-    Attributes:
-        pix_fmt: FFmpeg's name of the same layout (packed, one plane).
-        pixel_bytes: Bytes a pixel.
-        full_range: Whether luma spans 0..255 (meaningless for RGB).
-        even_width: Whether pixels come in pairs that share their chroma.
-    """
-
-    pix_fmt: str
-    pixel_bytes: int
-    full_range: bool = True
-    even_width: bool = False
-
-
-# sensor_msgs/image_encodings.hpp: yuv422 is UYVY, yuv422_yuy2 is YUYV; both are BT.601 video range.
-RAW_ENCODINGS: dict[str, RawEncoding] = {
-    "rgb8": RawEncoding(pix_fmt="rgb24", pixel_bytes=3),
-    "bgr8": RawEncoding(pix_fmt="bgr24", pixel_bytes=3),
-    "rgba8": RawEncoding(pix_fmt="rgba", pixel_bytes=4),
-    "bgra8": RawEncoding(pix_fmt="bgra", pixel_bytes=4),
-    "mono8": RawEncoding(pix_fmt="gray", pixel_bytes=1),
-    "yuv422": RawEncoding(pix_fmt="uyvy422", pixel_bytes=2, full_range=False, even_width=True),
-    "uyvy": RawEncoding(pix_fmt="uyvy422", pixel_bytes=2, full_range=False, even_width=True),
-    "yuv422_yuy2": RawEncoding(pix_fmt="yuyv422", pixel_bytes=2, full_range=False, even_width=True),
-    "yuyv": RawEncoding(pix_fmt="yuyv422", pixel_bytes=2, full_range=False, even_width=True),
-}
-
-# What the two codecs may decode to without loss of depth; 16-bit images are never squeezed to 8.
+# What the two codecs may decode to without loss of depth.
 _DECODED_FORMATS: dict[str, frozenset[str]] = {
     "jpeg": frozenset({"yuvj420p", "yuvj422p", "yuvj444p", "yuvj440p", "yuvj411p", "gray"}),
     "png": frozenset({"rgb24", "rgba", "gray", "ya8", "pal8", "monob"}),
 }
 _CODECS = {"jpeg": "mjpeg", "png": "png"}
 
+H264 = "h264"
+"""Encoding of a CameraFrame that is a packet of a stream, and no picture of its own."""
+
+_PLANAR = {"yuv420p": ColorRange.MPEG, "yuvj420p": ColorRange.JPEG}
+
 ENCODINGS: tuple[str, ...] = (*_CODECS, *RAW_ENCODINGS)
-"""Every encoding of a CameraFrame that becomes video."""
+"""Every encoding of a CameraFrame that is a picture of its own, as recorded."""
 
 
 def to_video_frame(frame: CameraFrame) -> av.VideoFrame:
@@ -76,6 +53,10 @@ def to_video_frame(frame: CameraFrame) -> av.VideoFrame:
     """
     if frame.encoding in _CODECS:
         return _decode_compressed(frame)
+    if frame.encoding in _PLANAR:
+        return _wrap_planar(frame)
+    if frame.encoding == H264:
+        raise ImageError("a packet of a video is no picture of its own", where=_where(frame))
     return _wrap_raw(frame)
 
 
@@ -95,10 +76,31 @@ def frame_size(frame: CameraFrame) -> tuple[int, int]:
     if frame.encoding == "png":
         if not payload.startswith(_PNG_MAGIC) or len(payload) < _PNG_HEADER_BYTES:
             raise ImageError("not a PNG image", where=_where(frame), got=_bytes_seen(payload))
-        width, height = struct.unpack(">II", payload[16:_PNG_HEADER_BYTES])
+        width, height = struct.unpack(">II", payload[16:24])
         return int(height), int(width)
+    if frame.encoding == H264:
+        return _video_size(frame)
+    if frame.encoding in _PLANAR:
+        return frame.height, frame.width
     _raw_encoding(frame)
     return frame.height, frame.width
+
+
+def check_frame(frame: CameraFrame) -> tuple[int, int]:
+    """(height, width) of a frame whose bytes look whole; no pixel is decoded.
+
+    Raises:
+        ImageError: as ``frame_size``, and when a JPEG is cut off, a PNG has 16 bits, or raw pixels are not
+            as many as claimed.
+    """
+    size = frame_size(frame)
+    if frame.encoding == "jpeg":
+        _check_jpeg_end(frame, bytes(frame.payload))
+    elif frame.encoding == "png":
+        _check_png_depth(frame, bytes(frame.payload))
+    elif frame.encoding not in (*_CODECS, H264, *_PLANAR):
+        _check_raw_size(frame, _raw_encoding(frame))
+    return size
 
 
 def to_rgb(frame: CameraFrame) -> NDArray[np.uint8]:
@@ -146,7 +148,7 @@ def parse_compressed_format(text: str, payload: bytes | memoryview = b"") -> Com
         raise ImageError(
             "depth images (compressedDepth) do not become video",
             got=text,
-            hint="take this topic out of the cameras; depth is not squeezed to 8 bits",
+            hint=DEPTH_HINT,
         )
     if not words:
         head = bytes(payload[: len(_PNG_MAGIC)])
@@ -164,13 +166,10 @@ def parse_compressed_format(text: str, payload: bytes | memoryview = b"") -> Com
 
 def _decode_compressed(frame: CameraFrame) -> av.VideoFrame:
     payload = bytes(frame.payload)
-    if frame.encoding == "jpeg" and payload.rfind(_JPEG_END_OF_IMAGE) <= payload.rfind(_JPEG_START_OF_SCAN):
-        raise ImageError(
-            "the JPEG image is cut off",
-            where=_where(frame),
-            expected="an end-of-image marker",
-            got=_bytes_seen(payload),
-        )
+    if frame.encoding == "jpeg":
+        _check_jpeg_end(frame, payload)
+    else:
+        _check_png_depth(frame, payload)
     try:
         decoder = cast(av.VideoCodecContext, av.CodecContext.create(_CODECS[frame.encoding], "r"))
         decoder.thread_count = 1
@@ -188,6 +187,27 @@ def _decode_compressed(frame: CameraFrame) -> av.VideoFrame:
             got=_bytes_seen(payload),
         )
     return _checked_picture(frame, pictures[0])
+
+
+def _check_jpeg_end(frame: CameraFrame, payload: bytes) -> None:
+    if payload.rfind(_JPEG_END_OF_IMAGE) <= payload.rfind(_JPEG_START_OF_SCAN):
+        raise ImageError(
+            "the JPEG image is cut off",
+            where=_where(frame),
+            expected="an end-of-image marker",
+            got=_bytes_seen(payload),
+        )
+
+
+def _check_png_depth(frame: CameraFrame, payload: bytes) -> None:
+    if payload.startswith(_PNG_MAGIC) and payload[_PNG_HEADER_BYTES - 1 : _PNG_HEADER_BYTES] == b"\x10":
+        raise ImageError(
+            "PNG images of 16 bits do not become video: most are depth",
+            where=_where(frame),
+            expected="8 bits a sample",
+            got="16 bits",
+            hint=DEPTH_HINT,
+        )
 
 
 def _checked_picture(frame: CameraFrame, picture: av.VideoFrame) -> av.VideoFrame:
@@ -210,17 +230,54 @@ def _checked_picture(frame: CameraFrame, picture: av.VideoFrame) -> av.VideoFram
     return picture
 
 
+def _video_size(frame: CameraFrame) -> tuple[int, int]:
+    """By the parameters in a key frame's packet."""
+    parser = StreamParser()
+    parser.add(frame.payload)
+    if parser.sequence is None:
+        raise ImageError("the packet does not say how large its picture is", where=_where(frame))
+    return parser.sequence.height, parser.sequence.width
+
+
+def _wrap_planar(frame: CameraFrame) -> av.VideoFrame:
+    picture = av.VideoFrame(frame.width, frame.height, "yuv420p")
+    content = np.frombuffer(frame.payload, np.uint8)
+    at = 0
+    for plane in picture.planes:
+        size = plane.height * plane.width
+        rows = np.frombuffer(memoryview(plane), np.uint8)[: plane.line_size * plane.height]
+        rows = rows.reshape(plane.height, plane.line_size)
+        rows[:, : plane.width] = content[at : at + size].reshape(plane.height, plane.width)
+        at += size
+    picture.color_range, picture.colorspace = _PLANAR[frame.encoding], frame.matrix
+    return picture
+
+
 def _wrap_raw(frame: CameraFrame) -> av.VideoFrame:
     encoding = _raw_encoding(frame)
     _check_raw_size(frame, encoding)
-    row_bytes = frame.width * encoding.pixel_bytes
-    rows = np.frombuffer(frame.payload, np.uint8).reshape(frame.height, frame.step)[:, :row_bytes]
+    rows = np.frombuffer(frame.payload, np.uint8).reshape(frame.height, frame.step)
+    rows = _picture_rows(rows[:, : frame.width * encoding.pixel_bytes], encoding, frame.big_endian)
     picture = av.VideoFrame(frame.width, frame.height, encoding.pix_fmt)
     plane = picture.planes[0]
     canvas = np.frombuffer(memoryview(plane), np.uint8)[: plane.line_size * frame.height]
-    canvas.reshape(frame.height, plane.line_size)[:, :row_bytes] = rows
+    canvas.reshape(frame.height, plane.line_size)[:, : rows.shape[1]] = rows
     picture.color_range = ColorRange.JPEG if encoding.full_range else ColorRange.MPEG
     return picture
+
+
+def _picture_rows(rows: NDArray[np.uint8], encoding: RawEncoding, big_endian: bool) -> NDArray[np.uint8]:
+    """Rows of the encoding's ``pix_fmt``; 16 bits become 8 by v / 257, rounded: 0..65535 on 0..255."""
+    if not encoding.sixteen_bit and encoding.bayer is None:
+        return rows
+    samples: NDArray[Any] = rows
+    if encoding.sixteen_bit:
+        samples = np.ascontiguousarray(rows).view(">u2" if big_endian else "<u2")
+    if encoding.bayer is not None:
+        samples = demosaic(samples, encoding.bayer)
+    if encoding.sixteen_bit:
+        samples = (samples.astype(np.uint32) + 128) // 257
+    return samples.astype(np.uint8, copy=False).reshape(len(rows), -1)
 
 
 def _check_raw_size(frame: CameraFrame, encoding: RawEncoding) -> None:
@@ -229,6 +286,8 @@ def _check_raw_size(frame: CameraFrame, encoding: RawEncoding) -> None:
         raise ImageError("the image has no pixels", where=where, got=f"{frame.height}x{frame.width}")
     if encoding.even_width and frame.width % 2:
         raise ImageError(f"{frame.encoding} needs an even width", where=where, got=frame.width)
+    if encoding.bayer is not None and min(frame.height, frame.width) < 2:
+        raise ImageError("a Bayer mosaic is at least 2x2", where=where, got=f"{frame.height}x{frame.width}")
     row_bytes = frame.width * encoding.pixel_bytes
     if frame.step < row_bytes:
         raise ImageError(
@@ -251,6 +310,13 @@ def _raw_encoding(frame: CameraFrame) -> RawEncoding:
     try:
         return RAW_ENCODINGS[frame.encoding]
     except KeyError:
+        if frame.encoding in DEPTH_ENCODINGS:
+            raise ImageError(
+                "depth images do not become video",
+                where=_where(frame),
+                got=frame.encoding,
+                hint=DEPTH_HINT,
+            ) from None
         raise ImageError(
             "images of this encoding do not become video",
             where=_where(frame),

@@ -9,12 +9,14 @@ from piper_collect.core.arm_sim import SimArm, SimArmState, sim_arm_step
 from piper_collect.core.kinematics import GRIPPER_WIDTH_M, JOINT_NAMES, WORKING_POSE_RAD, PiperKinematics
 from piper_collect.errors import KinematicsError
 from piper_collect.msg import ArmStatus
+from piper_collect.nodes.company import several
 from piper_collect.nodes.convert import joint_state_msg, joints_and_width, pose_msg, stamp_msg
 from piper_collect.nodes.qos import STREAM_QOS
 from piper_collect.nodes.runtime import SessionNode, run_node
 from piper_collect.nodes.truth_log import TruthLog
 
 STATUS_S = 0.1
+TELL_S = 5.0
 
 
 class ArmSimNode(SessionNode):
@@ -36,7 +38,8 @@ class ArmSimNode(SessionNode):
         self._twin = self._optional(JointState, topics.joint_states_twin)
         self._bare_pose = self._optional(Pose, topics.bare_pose)
         self._status = self.create_publisher(ArmStatus, "arm/status", STREAM_QOS)
-        self.create_subscription(JointState, topics.joint_command, self._take_command, STREAM_QOS)
+        self._command_topic = topics.joint_command
+        self.create_subscription(JointState, self._command_topic, self._take_command, STREAM_QOS)
 
     def _optional(self, message: type, topic: str) -> Publisher | None:
         return self.create_publisher(message, topic, STREAM_QOS) if topic else None
@@ -58,8 +61,12 @@ class ArmSimNode(SessionNode):
         if command is None:
             self.get_logger().warning(
                 f"command ignored: it names {list(message.name)}, not all six joints and the gripper",
-                throttle_duration_sec=5.0,
+                throttle_duration_sec=TELL_S,
             )
+            return
+        if refusal := several(self, self._command_topic):
+            self._command = None  # it stays where it is
+            self.get_logger().error(refusal, throttle_duration_sec=TELL_S)
             return
         self._command = command
 
@@ -77,6 +84,7 @@ class ArmSimNode(SessionNode):
 
     def _publish(self, now_ns: int) -> None:
         state = self._state
+        self._truth.write(now_ns, *state.q, state.width_m)
         measured = joint_state_msg(now_ns, state.q, state.width_m)
         # piper_ros gives the six joints' velocities only
         measured.velocity = [*state.qdot] if self.config.arm.preset == "piper_ros" else [*state.qdot, 0.0]
@@ -91,12 +99,11 @@ class ArmSimNode(SessionNode):
             self._bare_pose.publish(pose.pose)
         if self._echo is not None and self._command is not None:
             self._echo.publish(joint_state_msg(now_ns, *self._command))
-        self._truth.write(now_ns, *state.q, state.width_m)
 
     def _publish_status(self) -> None:
         status = ArmStatus(
             model=self.config.arm.model,
-            enabled=True,
+            power=ArmStatus.POWER_ON,
             control_mode=ArmStatus.CONTROL_POSITION,
             firmware=self.config.sim.firmware,
         )

@@ -8,7 +8,7 @@ import numpy as np
 import simplejpeg
 from sensor_msgs.msg import CameraInfo, CompressedImage, Image, JointState
 
-from piper_collect.config.names import arm_topics, camera_info_topic
+from piper_collect.config.names import arm_topics, camera_info_topic, raw_image_topic
 from piper_collect.core.kinematics import WORKING_POSE_RAD, PiperKinematics
 from piper_collect.core.se3 import matrix_from_pose
 from piper_collect.errors import ConfigError
@@ -41,7 +41,7 @@ class CameraSimNode(SessionNode):
         self._joints: tuple[float, ...] = WORKING_POSE_RAD
         self._width_m = 0.0
         self._frame = 0
-        base = self._settings.topic or f"{self._name}/image_raw"
+        base = raw_image_topic(self._name, self._settings)
         self._raw = self.create_publisher(Image, base, STREAM_QOS)
         self._jpeg = self.create_publisher(CompressedImage, f"{base}/compressed", STREAM_QOS)
         self._info = self.create_publisher(

@@ -6,14 +6,61 @@ from builtin_interfaces.msg import Duration, Time
 from geometry_msgs.msg import Pose
 from sensor_msgs.msg import JointState
 
+from piper_collect.core.arm_report import MotorPower
+from piper_collect.core.desk import TopicReport
+from piper_collect.core.haptics import Pulse
 from piper_collect.core.kinematics import GRIPPER_NAME, JOINT_NAMES
 from piper_collect.core.quest import QuestController, QuestSample, XrPose
+from piper_collect.core.session_status import (
+    ArmReport,
+    RecorderReport,
+    RecorderState,
+    SessionState,
+    SessionView,
+    TeleopReport,
+    TeleopState,
+)
 from piper_collect.core.topics import TopicMonitor
+from piper_collect.msg import (
+    ArmStatus,
+    HapticPulse,
+    QuestInput,
+    RecorderStatus,
+    SessionStatus,
+    TeleopStatus,
+    TopicStatus,
+)
 from piper_collect.msg import QuestController as QuestControllerMsg
-from piper_collect.msg import QuestInput, TopicStatus
 
 QUEST_FRAME = "quest_local_floor"
 _NS = 1_000_000_000
+
+_POWERS: dict[int, MotorPower] = {
+    ArmStatus.POWER_UNKNOWN: "unknown",
+    ArmStatus.POWER_OFF: "off",
+    ArmStatus.POWER_ON: "on",
+}
+_RECORDER_STATES: dict[int, RecorderState] = {
+    RecorderStatus.STATE_WAITING: "waiting",
+    RecorderStatus.STATE_READY: "ready",
+    RecorderStatus.STATE_RECORDING: "recording",
+    RecorderStatus.STATE_SAVING: "saving",
+    RecorderStatus.STATE_FAULT: "fault",
+}
+_TELEOP_STATES: dict[int, TeleopState] = {
+    TeleopStatus.STATE_WAITING: "waiting",
+    TeleopStatus.STATE_HOLDING: "holding",
+    TeleopStatus.STATE_FOLLOWING: "following",
+    TeleopStatus.STATE_HOMING: "homing",
+}
+_SESSION_STATES: dict[int, SessionState] = {
+    SessionStatus.STATE_NOT_READY: "not_ready",
+    SessionStatus.STATE_READY: "ready",
+    SessionStatus.STATE_RECORDING: "recording",
+    SessionStatus.STATE_SAVING: "saving",
+    SessionStatus.STATE_HOMING: "homing",
+    SessionStatus.STATE_FAULT: "fault",
+}
 
 
 def stamp_msg(stamp_ns: int) -> Time:
@@ -47,7 +94,10 @@ def position_and_xyzw(pose: Pose) -> tuple[tuple[float, float, float], tuple[flo
 
 
 def topic_status_msg(monitor: TopicMonitor, now_ns: int, fresh_ns: int, *, running: bool) -> TopicStatus:
-    """What the recorder's status says of one topic; counts are those of the episode that is ``running``."""
+    """What the recorder's status says of one topic; counts are those of the episode that is ``running``.
+
+    What spoiled that episode stays told when it is over.
+    """
     return TopicStatus(
         name=monitor.name,
         type=monitor.type,
@@ -56,7 +106,7 @@ def topic_status_msg(monitor: TopicMonitor, now_ns: int, fresh_ns: int, *, runni
         rate_hz=monitor.rate_hz(now_ns),
         age_s=monitor.age_s(now_ns),
         lost=monitor.lost if running else 0,
-        reason=monitor.reason(now_ns, fresh_ns),
+        reason=monitor.advice(now_ns, fresh_ns) or ("; ".join(monitor.flaws) if running else ""),
     )
 
 
@@ -150,3 +200,116 @@ def joints_and_width(message: JointState) -> tuple[tuple[float, ...], float] | N
     if not by_name.keys() >= {*JOINT_NAMES, GRIPPER_NAME}:
         return None
     return tuple(by_name[name] for name in JOINT_NAMES), by_name[GRIPPER_NAME]
+
+
+def recorder_report(status: RecorderStatus, heard_ns: int) -> RecorderReport:
+    """What the recorder said, as the session's status is made of it."""
+    elapsed_ns = status.elapsed.sec * _NS + status.elapsed.nanosec
+    return RecorderReport(
+        heard_ns=heard_ns,
+        state=_RECORDER_STATES.get(status.state, "fault"),
+        episode_index=status.episode_index,
+        start_ns=stamp_ns(status.header.stamp) - elapsed_ns if elapsed_ns else 0,
+        saved=status.episodes_saved,
+        task=status.task,
+        message=status.message,
+    )
+
+
+def topic_reports(status: RecorderStatus) -> tuple[TopicReport, ...]:
+    """What the recorder said of its topics."""
+    return tuple(
+        TopicReport(
+            name=topic.name,
+            required=topic.required,
+            rate_hz=topic.rate_hz,
+            age_s=topic.age_s,
+            lost=topic.lost,
+            reason=topic.reason,
+        )
+        for topic in status.topics
+    )
+
+
+def arm_report(status: ArmStatus, heard_ns: int) -> ArmReport:
+    """What the arm said of itself."""
+    return ArmReport(
+        heard_ns=heard_ns,
+        power=_POWERS.get(status.power, "unknown"),
+        error_code=status.error_code,
+        faults=tuple(status.faults),
+    )
+
+
+def power_code(power: MotorPower) -> int:
+    """The constant of ArmStatus."""
+    return next(code for code, word in _POWERS.items() if word == power)
+
+
+def teleop_report(status: TeleopStatus, heard_ns: int) -> TeleopReport:
+    """What teleoperation said."""
+    return TeleopReport(
+        heard_ns=heard_ns,
+        state=_TELEOP_STATES.get(status.state, "waiting"),
+        text=status.text,
+        fault=status.fault,
+    )
+
+
+def teleop_status_msg(report: TeleopReport) -> TeleopStatus:
+    """The inverse of ``teleop_report``; ``heard_ns`` is the stamp."""
+    states = {word: number for number, word in _TELEOP_STATES.items()}
+    status = TeleopStatus(state=states[report.state], text=report.text, fault=report.fault)
+    status.header.stamp = stamp_msg(report.heard_ns)
+    return status
+
+
+def session_status_msg(view: SessionView, now_ns: int) -> SessionStatus:
+    """The state of the session as the operator sees it, as a message."""
+    states = {word: number for number, word in _SESSION_STATES.items()}
+    status = SessionStatus(
+        state=states[view.state],
+        episode_index=view.episode_index,
+        episode_start=stamp_msg(view.start_ns),
+        episodes_saved=view.saved,
+        task=view.task,
+        text=view.text,
+        teleop=view.teleop,
+        faults=list(view.faults),
+    )
+    status.header.stamp = stamp_msg(now_ns)
+    return status
+
+
+def session_view_of(status: SessionStatus) -> SessionView:
+    """The inverse of ``session_status_msg``."""
+    return SessionView(
+        state=_SESSION_STATES.get(status.state, "fault"),
+        episode_index=status.episode_index,
+        start_ns=stamp_ns(status.episode_start),
+        saved=status.episodes_saved,
+        task=status.task,
+        text=status.text,
+        teleop=status.teleop,
+        faults=tuple(status.faults),
+    )
+
+
+def pulse_msg(pulse: Pulse, now_ns: int) -> HapticPulse:
+    """One pulse as a message."""
+    message = HapticPulse(
+        hand=HapticPulse.HAND_LEFT if pulse.hand == "left" else HapticPulse.HAND_RIGHT,
+        intensity=pulse.intensity,
+        duration_s=pulse.duration_s,
+    )
+    message.header.stamp = stamp_msg(now_ns)
+    return message
+
+
+def pulse_of(message: HapticPulse) -> Pulse:
+    """The inverse of ``pulse_msg``."""
+    return Pulse(
+        hand="left" if message.hand == HapticPulse.HAND_LEFT else "right",
+        intensity=message.intensity,
+        duration_s=message.duration_s,
+    )

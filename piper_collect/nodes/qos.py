@@ -8,6 +8,8 @@ from rclpy.topic_endpoint_info import TopicEndpointInfo
 from piper_collect.bag.qos import QosProfile
 
 DEPTH = 100
+DEPTH_OF_NUMBERS = 1000
+"""What the recorder keeps of a topic of small messages: 5 s at 200 Hz, should it get no processor time."""
 
 STREAM_QOS = QoSProfile(
     depth=DEPTH, reliability=ReliabilityPolicy.RELIABLE, durability=DurabilityPolicy.VOLATILE
@@ -18,13 +20,13 @@ LATCHED_QOS = QoSProfile(
 )
 
 
-def matching_qos(publishers: Sequence[TopicEndpointInfo]) -> QoSProfile:
+def matching_qos(publishers: Sequence[TopicEndpointInfo], depth: int = DEPTH) -> QoSProfile:
     """A profile that every one of ``publishers`` is compatible with, the strongest such; depth is ours."""
     offered = [publisher.qos_profile for publisher in publishers]
     reliable = all(qos.reliability == ReliabilityPolicy.RELIABLE for qos in offered)
     latched = all(qos.durability == DurabilityPolicy.TRANSIENT_LOCAL for qos in offered)
     return QoSProfile(
-        depth=DEPTH,
+        depth=depth,
         history=HistoryPolicy.KEEP_LAST,
         reliability=ReliabilityPolicy.RELIABLE if reliable else ReliabilityPolicy.BEST_EFFORT,
         durability=DurabilityPolicy.TRANSIENT_LOCAL if latched else DurabilityPolicy.VOLATILE,

@@ -1,6 +1,7 @@
 """Records one bag an episode: raw messages in, a whole rosbag2 folder out."""
 
 import hashlib
+import time
 from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
@@ -11,19 +12,32 @@ from rclpy.task import Future
 from std_srvs.srv import Trigger
 
 from piper_collect import __version__
+from piper_collect.bag.backends import choose_storage
 from piper_collect.bag.recording import INTERRUPTED, SUCCESS, EpisodeRecording
-from piper_collect.bag.session_folder import SessionFolder, find_unfinished, free_bytes
+from piper_collect.bag.session_folder import (
+    SessionFolder,
+    check_root,
+    find_unfinished,
+    free_bytes,
+    room_refusal,
+)
 from piper_collect.config.load import dump_session
-from piper_collect.config.names import recorded_topics, resolve_topic
+from piper_collect.config.names import ARM_STATUS_TOPIC, RECORDER_STATUS_TOPIC, image_topic, resolve_topic
+from piper_collect.core.drain import Drain
+from piper_collect.core.host_clock import HostClock, told_steps
+from piper_collect.core.mit import control_record
 from piper_collect.core.naming import session_name
-from piper_collect.core.provenance import session_record
-from piper_collect.core.topics import TopicMonitor, incomplete_reasons, start_refusal
+from piper_collect.core.provenance import FirmwareSource, session_record
+from piper_collect.core.topics import TopicMonitor, incomplete_reasons, start_refusal, topic_counts
 from piper_collect.errors import PiperCollectError, SessionError
 from piper_collect.msg import ArmStatus, RecorderStatus
+from piper_collect.nodes.camera_devices import CameraDevices
+from piper_collect.nodes.company import look_time_s, refuse_company
 from piper_collect.nodes.convert import duration_msg, stamp_msg, topic_status_msg
 from piper_collect.nodes.qos import LATCHED_QOS
 from piper_collect.nodes.runtime import SessionNode, run_node
 from piper_collect.nodes.subscriptions import RawSubscriptions
+from piper_collect.pipelines.delete_last import delete_last
 from piper_collect.srv import StartEpisode
 
 STATUS_S = 0.2
@@ -35,39 +49,58 @@ class RecorderNode(SessionNode):
     """Subscribes early, starts an episode only when every required topic is alive, loses nothing unsaid."""
 
     def __init__(self) -> None:
-        super().__init__("recorder")
+        super().__init__("recorder", extra_parameters=("look_s",))
         self._settings = self.config.recorder
         self._session_yaml = dump_session(self.config)
         self._started_ns = self.now_ns()
         self._root = Path(self.config.session.root).expanduser()
         started = datetime.fromtimestamp(self._started_ns / 1e9)
         self._folder = SessionFolder(self._root, session_name(self.config.session.task, started))
+        self._host_clock = HostClock(time.time_ns, time.monotonic_ns)
         self._recording: EpisodeRecording | None = None
         self._saving: Future | None = None
         self._end_ns = 0
+        self._drain: Drain | None = None
         self._fault = ""
         self._message = ""
         self._told_state = self._last_state = -1
         self._state_since_ns = self._started_ns
         self._saved = 0
-        self._arm_status_topic = resolve_topic("arm/status", self.config.session.namespace)
+        self._arm_status_topic = resolve_topic(ARM_STATUS_TOPIC, self.config.session.namespace)
         self._firmware = self.config.arm.firmware
-        self._topics = RawSubscriptions(self, recorded_topics(self.config), self._receive)
-        self._status_publisher = self.create_publisher(RecorderStatus, "recorder/status", LATCHED_QOS)
+        self._firmware_source: FirmwareSource | None = "configuration" if self._firmware else None
+        self._topics = RawSubscriptions(self, self.config, self._receive, watch_pictures=True)
+        self._devices = CameraDevices(self, self.config)
+        self._status_publisher = self.create_publisher(RecorderStatus, RECORDER_STATUS_TOPIC, LATCHED_QOS)
         self.create_service(StartEpisode, "recorder/start_episode", self._start_episode)
         # in a group of its own: the call waits for late messages, which the others must go on receiving
         waits = ReentrantCallbackGroup()
         self.create_service(Trigger, "recorder/stop_episode", self._stop_episode, callback_group=waits)
         self.create_service(Trigger, "recorder/discard_episode", self._discard_episode)
         self.create_service(Trigger, "recorder/delete_last_episode", self._delete_last_episode)
-        self.create_timer(STATUS_S, self._publish_status)
-        self.create_timer(DISCOVERY_S, self._topics.discover)
+        self.create_timer(STATUS_S, self._look_round)
+        self.create_timer(DISCOVERY_S, self._discover)
 
     def start(self) -> None:
-        """Say what an earlier run left unfinished, and look for publishers."""
+        """Say how bags are written and what an earlier run left unfinished, and look for publishers.
+
+        Raises:
+            ConfigError: Bags cannot be written here as configured.
+            SessionError: The recording root cannot be written, or another recorder is running here.
+        """
+        check_root(self._root)
+        self._storage = choose_storage(self._settings.storage, self._settings.storage_backend)
+        refuse_company(self, RECORDER_STATUS_TOPIC, look_time_s(self.extra["look_s"]))
+        self.get_logger().info(f"bags are stored as {self._storage}")
+        if self._storage.because:
+            self.get_logger().warning(f"rosbag2_py is not used: {self._storage.because}")
         for path in find_unfinished(self._root):
-            self.get_logger().warning(f"an earlier recording was never finished and is kept: {path}")
-        self._topics.discover()
+            self.get_logger().warning(
+                f"an earlier recording was never finished and is kept: {path}; "
+                "piper-collect recover makes an episode of it"
+            )
+        self._state_since_ns = self.now_ns()
+        self._discover()
         self._publish_status()
 
     def stop(self) -> bool:
@@ -77,9 +110,9 @@ class RecorderNode(SessionNode):
         if self._recording is not None:
             self.get_logger().warning("stopped while an episode was running: saving it as interrupted")
             self._end_ns = self.now_ns()
-            self._finish(INTERRUPTED)
+            self._finish(INTERRUPTED, "the recorder was told to end while the episode was running")
         self._folder.close()
-        self.exit_code = 1 if self._fault else 0
+        self.exit_code = 1 if self._fault or self._topics.wrong_setting else 0
         return True
 
     # -- services ------------------------------------------------------------------------------
@@ -102,12 +135,13 @@ class RecorderNode(SessionNode):
             response.message = self._say("nothing to stop: no episode is running")
             return response
         self._end_ns = self.now_ns()
+        self._drain = Drain(end_ns=self._end_ns, patience_ns=int(self._settings.drain_s * 1e9))
         self._saving = Future()
         self._publish_status()
         timer = self.create_timer(0.02, self._finish_when_drained)
         response.success, response.message = await self._saving
         self.destroy_timer(timer)
-        self._saving = None
+        self._saving = self._drain = None
         self._say(response.message)
         return response
 
@@ -126,14 +160,16 @@ class RecorderNode(SessionNode):
         if self._recording is not None:
             response.message = self._say("not deleted: an episode is running; discard it instead")
             return response
+        dataset = self.config.session.dataset
         try:
-            index = self._folder.delete_last()
+            deleted = delete_last(self._folder, Path(dataset).expanduser() if dataset else None)
         except PiperCollectError as err:
             response.message = self._say(f"not deleted: {err}")
             return response
         self._saved -= 1
         response.success = True
-        response.message = self._say(f"episode {index} deleted")
+        there = f", and from {dataset}" if deleted.from_dataset else ""
+        response.message = self._say(f"episode {deleted.index} deleted{there}")
         return response
 
     # -- the episode ---------------------------------------------------------------------------
@@ -142,11 +178,14 @@ class RecorderNode(SessionNode):
         if self._recording is not None or self._saving is not None:
             return "an episode is running; stop or discard it first"
         if not task.strip():
-            return "the task is empty; give one in the call or set session.task"
-        free_gb = free_bytes(self._root) / 1e9
-        if free_gb < self._settings.min_free_gb:
-            return f"only {free_gb:.2f} GB free at {self._root}, {self._settings.min_free_gb} are needed"
-        return start_refusal(list(self._monitors()), self.now_ns(), self._fresh_ns())
+            return "the task is empty; give one with --task, in session.task, or in the call"
+        least_gb = max(self._settings.min_free_gb, self._settings.stop_free_gb)
+        return room_refusal(self._root, least_gb) or self._not_ready(self.now_ns())
+
+    def _not_ready(self, now_ns: int) -> str:
+        """Why topics and cameras are not as an episode needs them; empty when they are."""
+        reasons = (start_refusal(list(self._monitors()), now_ns, self._fresh_ns()), self._devices.refusal())
+        return "; ".join(reason for reason in reasons if reason)
 
     def _open_episode(self, task: str) -> int:
         record = self._session_record()
@@ -154,7 +193,7 @@ class RecorderNode(SessionNode):
         start_ns = self.now_ns()
         recording = EpisodeRecording(
             self._folder,
-            storage=self._settings.storage,
+            storage=self._storage,
             topics=self._topics.topics.values(),
             task=task,
             start_ns=start_ns,
@@ -162,24 +201,38 @@ class RecorderNode(SessionNode):
             session_record=record,
         )
         self._fault, self._recording = "", recording
+        self._host_clock.begin()
         for monitor in self._monitors():
-            monitor.begin_episode()
+            monitor.begin_episode(start_ns)
         for topic, payload in self._topics.latched.items():
             self._write(self._topics.monitors[topic], payload, start_ns)
             if self._fault:
                 raise SessionError(self._fault)
         return recording.index
 
-    def _receive(self, monitor: TopicMonitor, payload: bytes, receive_ns: int) -> None:
+    def _receive(
+        self, monitor: TopicMonitor, payload: bytes, receive_ns: int, publish_ns: int | None
+    ) -> None:
         if monitor.name == self._arm_status_topic and monitor.type == "piper_collect/msg/ArmStatus":
-            self._firmware = deserialize_message(payload, ArmStatus).firmware or self._firmware
+            reported = deserialize_message(payload, ArmStatus).firmware
+            if reported:
+                self._firmware, self._firmware_source = reported, "arm/status"
+        if self._drain is not None:
+            self._drain.receive(receive_ns)
         if self._recording is not None:
-            self._write(monitor, payload, receive_ns)
+            if step := self._host_clock.look():
+                self.get_logger().warning(told_steps([step]))
+            self._write(monitor, payload, receive_ns, publish_ns)
 
-    def _write(self, monitor: TopicMonitor, payload: bytes, receive_ns: int) -> None:
+    def _write(
+        self, monitor: TopicMonitor, payload: bytes, receive_ns: int, publish_ns: int | None = None
+    ) -> None:
+        topic = self._topics.topic(monitor.name)
+        if not self._recording.takes(topic):
+            return  # of another type than before, which its monitor has noted
         try:
-            self._recording.add_topic(self._topics.topic(monitor.name))
-            self._recording.write(monitor.name, payload, receive_ns)
+            self._recording.add_topic(topic)
+            self._recording.write(monitor.name, payload, receive_ns, publish_ns)
         except PiperCollectError as err:
             self._give_up(err)
             return
@@ -188,39 +241,33 @@ class RecorderNode(SessionNode):
     def _give_up(self, err: PiperCollectError) -> None:
         """The storage failed: keep what is on disk, and say where."""
         self._fault = f"not saved: {err}; what was written is kept at {self._recording.path}"
-        self._recording.leave()
+        self._recording.leave([f"not saved: {err}"], topic_counts(self._monitors()))
         self._recording = None
         if self._saving is not None and not self._saving.done():
             self._saving.set_result((False, self._fault))
         self._say(self._fault)
 
     def _finish_when_drained(self) -> None:
-        if self._recording is None:
+        if self._recording is None or self._drain is None:
             return
-        late_ns = self.now_ns() - self._end_ns
-        waiting = [m.name for m in self._monitors() if m.required and m.newest_stamp_ns <= self._end_ns]
-        if late_ns >= self._settings.drain_s * 1e9 or not waiting:
+        if self._drain.is_over(self.now_ns(), self._monitors()):
             self._finish(SUCCESS)
 
-    def _finish(self, outcome: str) -> None:
-        reasons = incomplete_reasons(list(self._monitors()), self._settings.max_lost)
-        if outcome == INTERRUPTED:
-            reasons.insert(0, "the recorder was told to end while the episode was running")
-        counts = {
-            m.name: {
-                "type": m.type,
-                "required": m.required,
-                "messages": m.messages,
-                "lost": m.lost,
-                "publisher_restarts": m.restarts,
-                "zero_stamps": m.zero_stamps,
-            }
-            for m in self._monitors()
-        }
+    def _finish(self, outcome: str, why: str = "") -> None:
+        reasons = incomplete_reasons(
+            list(self._monitors()), self._settings.max_lost, end_ns=self._end_ns, fresh_ns=self._fresh_ns()
+        )
+        reasons += self._host_clock.flaws(self._settings.clock_step)
+        if why:
+            reasons.insert(0, why)
         recording, self._recording = self._recording, None
         try:
             path, summary = recording.finish(
-                end_ns=self._end_ns, outcome=outcome, incomplete_reasons=reasons, topics=counts
+                end_ns=self._end_ns,
+                outcome=outcome,
+                incomplete_reasons=reasons,
+                topics=topic_counts(self._monitors()),
+                clock_steps=self._host_clock.steps,
             )
         except PiperCollectError as err:
             self._fault = f"not saved: {err}; what was written is kept at {recording.path}"
@@ -235,6 +282,31 @@ class RecorderNode(SessionNode):
             self._saving.set_result(result)
         else:
             self._say(result[1])
+
+    def _look_round(self) -> None:
+        """End the episode while there is still room to end it well, and say how things stand."""
+        if self._recording is not None and self._saving is None:
+            short = room_refusal(self._root, self._settings.stop_free_gb)
+            if short:
+                self._end_ns = self.now_ns()
+                self._finish(INTERRUPTED, f"it was stopped: {short}")
+        self._publish_status()
+
+    def _discover(self) -> None:
+        """Look for publishers; a setting that can never work ends the recorder, unless an episode runs."""
+        self._topics.discover()
+        space, monitors = self.config.session.namespace, self._topics.monitors
+        self._devices.poll(
+            self.now_ns(),
+            {
+                name: monitors[resolve_topic(image_topic(name, camera), space)].publishers != ()
+                for name, camera in self.config.cameras.items()
+            },
+        )
+        wrong = self._topics.wrong_setting
+        if wrong is not None and self._recording is None and not self.finished:
+            self.get_logger().error(str(wrong))
+            self.finished = True
 
     # -- what people see -----------------------------------------------------------------------
 
@@ -253,14 +325,18 @@ class RecorderNode(SessionNode):
             arm={
                 "model": config.arm.model,
                 "firmware": self._firmware,
+                "firmware_source": self._firmware_source,
                 "dh_offset": config.arm.dh_offset,
             },
-            control=asdict(config.control),
-            cameras={name: {"serial": camera.serial} for name, camera in config.cameras.items()},
+            control=control_record(
+                asdict(config.control), over_can=config.devices.arm == "can", firmware=self._firmware
+            ),
+            cameras=self._devices.records(),
             fps=config.session.fps,
             task=config.session.task,
             tool_version=__version__,
             config_sha256=hashlib.sha256(self._session_yaml.encode("utf-8")).hexdigest(),
+            storage=self._storage.record(),
         )
 
     def _say(self, message: str) -> str:
@@ -280,10 +356,12 @@ class RecorderNode(SessionNode):
 
     def _publish_status(self) -> None:
         now_ns = self.now_ns()
-        refusal = start_refusal(list(self._monitors()), now_ns, self._fresh_ns())
+        refusal = self._not_ready(now_ns)
         status = RecorderStatus()
         status.header.stamp = stamp_msg(now_ns)
         status.state = self._state(refusal)
+        if (self._last_state, status.state) == (RecorderStatus.STATE_WAITING, RecorderStatus.STATE_READY):
+            self._message = ""  # why nothing could start is over
         status.session = self._folder.name if self._folder.path.is_dir() else ""
         running = self._recording
         status.episode_index = running.index if running else self._folder.next_index()
@@ -303,7 +381,10 @@ class RecorderNode(SessionNode):
         """One line on the console when an episode can start, or has not been able to for a while."""
         if state != self._last_state:
             self._last_state, self._state_since_ns = state, now_ns
-        if state == self._told_state:
+        if state == self._told_state or state not in (
+            RecorderStatus.STATE_READY,
+            RecorderStatus.STATE_WAITING,
+        ):
             return
         if state == RecorderStatus.STATE_READY:
             self.get_logger().info(f"ready; episodes go to {self._folder.path}")

@@ -7,10 +7,10 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import rclpy
 from rclpy._rclpy_pybind11 import RCLError, UnknownROSArgsError
-from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.signals import SignalHandlerOptions
 
@@ -18,13 +18,14 @@ from piper_collect.config.load import session_from_parameters
 from piper_collect.config.schema import SessionConfig
 from piper_collect.errors import ConfigError
 from piper_collect.nodes import signals
-from piper_collect.pipelines.record import PARENT_VARIABLE
+from piper_collect.nodes.executor import make_executor
+from piper_collect.pipelines.node_processes import PARENT_VARIABLE, STARTED_VARIABLE
 
 # every node has these, the session file does not name them
 _ROS_PARAMETERS = ("use_sim_time", "start_type_description_service", "qos_overrides")
 _PR_SET_PDEATHSIG = 1
 _SPIN_S = 0.1
-_LEAVE_S = 5.0
+LEAVE_S = 5.0
 
 
 class SessionNode(Node):
@@ -40,7 +41,7 @@ class SessionNode(Node):
         given = {key: value.value for key, value in self.get_parameters_by_prefix("").items()}
         self.extra = {key: given.pop(key, "") for key in extra_parameters}
         ours = {key: value for key, value in given.items() if key.split(".")[0] not in _ROS_PARAMETERS}
-        self.config: SessionConfig = session_from_parameters(ours)
+        self.config: SessionConfig = session_from_parameters(ours, extra_parameters)
         self.finished = False
         self.exit_code = 0
 
@@ -67,25 +68,25 @@ def run_node(factory: Callable[[], SessionNode], arguments: list[str] | None = N
     node: SessionNode | None = None
     try:
         node = factory()
-        executor = SingleThreadedExecutor()
-        executor.add_node(node)
-        node.start()
-        while not signals.stop_asked() and not node.finished and rclpy.ok():
-            executor.spin_once(timeout_sec=_SPIN_S)
-        while not node.stop():
-            executor.spin_once(timeout_sec=_SPIN_S)
-        executor.remove_node(node)
-        executor.shutdown()
+        with make_executor() as executor:
+            executor.add_node(node)
+            node.start()
+            _tell_parent()
+            while not signals.stop_asked() and not node.finished and rclpy.ok():
+                executor.spin_once(timeout_sec=_SPIN_S)
+            while not node.stop():
+                executor.spin_once(timeout_sec=_SPIN_S)
+            executor.remove_node(node)
         return node.exit_code
     finally:
-        with _at_most(_LEAVE_S):
+        with at_most(LEAVE_S):
             if node is not None:
                 node.destroy_node()
             rclpy.try_shutdown()
 
 
 @contextmanager
-def _at_most(seconds: float) -> Iterator[None]:
+def at_most(seconds: float) -> Iterator[None]:
     """End the process with exit code 1 if the block takes longer, whatever it hangs in.
 
     Fast DDS 2.14 can lock itself up for good, with Python's own lock held, when a participant is destroyed
@@ -107,11 +108,23 @@ def _init(arguments: list[str] | None) -> None:
         raise ConfigError(f"the ROS arguments cannot be used: {reason}", where="--ros-args") from err
 
 
+def parent_pid() -> int | None:
+    """The program that started us and that we end with; None when we were started on our own."""
+    parent = os.environ.get(PARENT_VARIABLE)
+    return None if parent is None else int(parent)
+
+
+def _tell_parent() -> None:
+    """Tell whoever waits for it that the node has started."""
+    if path := os.environ.get(STARTED_VARIABLE):
+        Path(path).touch()
+
+
 def _die_with_parent() -> None:
     """End when the process that started us does, however it ends (Linux)."""
-    parent = os.environ.get(PARENT_VARIABLE)
+    parent = parent_pid()
     if parent is None or sys.platform != "linux":
         return
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGINT)
-    if os.getppid() != int(parent):
+    if os.getppid() != parent:
         os.kill(os.getpid(), signal.SIGINT)

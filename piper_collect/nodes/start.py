@@ -8,10 +8,17 @@ from piper_collect.errors import ConfigError, PiperCollectError
 from piper_collect.nodes import signals
 
 NODES: dict[str, str] = {
+    "arm_can_node": "a Piper on its CAN bus: joint states, flange pose, status; obeys joint commands",
+    "arm_bridge_node": "the arm behind its vendor's node (piper_ros, agx_arm_ros), put right",
     "arm_sim_node": "a simulated Piper: joint states, flange pose, status",
     "camera_sim_node": "a simulated camera; -p camera:=NAME says which",
+    "desk_node": "serves the page that shows the session to the person at the desk",
+    "display_node": "what rviz shows of a session: fingers, trails, state",
+    "keyboard_node": "the keys of this terminal drive a session that runs",
     "operator_sim_node": "a scripted operator with a headset",
+    "quest_node": "serves the page that a headset opens, and publishes what the headset sends",
     "recorder_node": "records one bag an episode",
+    "replay_node": "moves the arm as a recorded episode says, within limits; piper-collect replay starts it",
     "session_node": "turns the operator's buttons into episodes",
     "teleop_node": "moves the arm as the headset says, within limits",
 }

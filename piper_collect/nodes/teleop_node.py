@@ -1,15 +1,16 @@
 """From the headset to the arm: clutch, motion layer, one target a control tick."""
 
 from dataclasses import replace
+from time import monotonic
 
 from geometry_msgs.msg import PoseStamped
 from sensor_msgs.msg import JointState
 from std_srvs.srv import Trigger
 
-from piper_collect.config.names import arm_topics
-from piper_collect.core.clutch import ClutchConfig, ClutchState, clutch_step
+from piper_collect.config.motion import motion_config
+from piper_collect.config.names import ARM_STATUS_TOPIC, QUEST_INPUT_TOPIC, arm_topics
+from piper_collect.core.clutch import AGAIN, ClutchConfig, ClutchState, clutch_steps
 from piper_collect.core.motion import (
-    MotionConfig,
     MotionResult,
     MotionState,
     motion_step,
@@ -18,16 +19,34 @@ from piper_collect.core.motion import (
     stop_motion,
 )
 from piper_collect.core.quest import QuestSample
+from piper_collect.core.session_status import TeleopReport, TeleopState, arm_faults
+from piper_collect.core.tether import agree, tether, under_way
 from piper_collect.errors import PiperCollectError
-from piper_collect.msg import QuestInput, TeleopTarget
-from piper_collect.nodes.convert import joint_state_msg, joints_and_width, pose_msg, quest_sample, stamp_msg
-from piper_collect.nodes.qos import LATEST_QOS, STREAM_QOS
+from piper_collect.msg import ArmStatus, QuestInput, TeleopStatus, TeleopTarget
+from piper_collect.nodes.company import several
+from piper_collect.nodes.convert import (
+    arm_report,
+    joint_state_msg,
+    joints_and_width,
+    pose_msg,
+    quest_sample,
+    stamp_msg,
+    stamp_ns,
+    teleop_status_msg,
+)
+from piper_collect.nodes.qos import LATCHED_QOS, LATEST_QOS, STREAM_QOS
 from piper_collect.nodes.runtime import SessionNode, run_node
 
 ARM_STALE_S = 0.5
 # a clamp that lasts shorter is the step from one headset sample to the next, not worth a line
 LIMITED_TICKS = 40
 ARM_SILENT = "the arm's joint states are silent"
+ARM_WAS_SILENT = "the arm's joint states were silent"
+ARM_FAULT = "the arm reports a fault: holding"
+NO_ARM = "waiting for the arm to report its joints"
+MOVING_HOME = "moving home"
+OTHER_DRIVER = "another node drives the arm: end it first"
+STATUS_S = 0.2
 
 
 class TeleopNode(SessionNode):
@@ -46,81 +65,135 @@ class TeleopNode(SessionNode):
             jump_m=settings.jump_m,
             jump_rad=settings.jump_rad,
         )
-        self._motion_config = MotionConfig(
-            dh_offset=self.config.arm.dh_offset,
-            workspace_min_m=settings.workspace_min_m,
-            workspace_max_m=settings.workspace_max_m,
-            max_linear_m_s=settings.max_linear_m_s,
-            max_angular_rad_s=settings.max_angular_rad_s,
-            max_gripper_m_s=settings.max_gripper_m_s,
-            joint_speed_scale=settings.joint_speed_scale,
-            home_speed_rad_s=settings.home_speed_rad_s,
-            control_period_s=self._period_s,
-        )
+        self._motion_config = motion_config(self.config)
         self._clutch = ClutchState()
         self._motion: MotionState | None = None
-        self._sample: QuestSample | None = None
-        self._arm_seen_ns = 0
+        self._samples: list[QuestSample] = []
+        self._heard_q: tuple[float, ...] = ()
+        self._measured_q: tuple[float, ...] = ()
+        self._arm_faults: tuple[str, ...] = ()
+        self._arm_seen_s = 0.0
+        self._stamp_ns = 0
         self._tick_ns = 0
         self._told = ""
+        self._given_up = ""
+        self._unusable = ""
+        self._status_shown = TeleopReport(heard_ns=0, state="waiting")
         self._limited_ticks = 0
+        self._alone = True
         topics = arm_topics(self.config.arm.preset)
-        self.create_subscription(QuestInput, "quest/input", self._take_input, STREAM_QOS)
+        # every sample counts: the clutch believes no move that is too far from one to the next
+        self.create_subscription(QuestInput, QUEST_INPUT_TOPIC, self._take_input, STREAM_QOS)
         self.create_subscription(JointState, topics.joint_states, self._take_joints, LATEST_QOS)
+        self.create_subscription(ArmStatus, ARM_STATUS_TOPIC, self._take_status, STREAM_QOS)
         self._target = self.create_publisher(TeleopTarget, "teleop/target", STREAM_QOS)
         self._twin = self.create_publisher(PoseStamped, "teleop/target_pose", STREAM_QOS)
         self._command = self.create_publisher(JointState, topics.joint_command, STREAM_QOS)
+        self._status = self.create_publisher(TeleopStatus, "teleop/status", LATCHED_QOS)
         self.create_service(Trigger, "arm/home", self._home)
+        self._command_topic = topics.joint_command
         self.create_timer(self._period_s, self._tick)
+        self.create_timer(STATUS_S, self._look_around)
 
     def _take_input(self, message: QuestInput) -> None:
-        self._sample = quest_sample(message)
+        if self._alone and not several(self, QUEST_INPUT_TOPIC):
+            self._samples.append(quest_sample(message))
 
     def _take_joints(self, message: JointState) -> None:
         measured = joints_and_width(message)
-        if measured is None:
+        if measured is None or not self._alone or self._is_repeated(message):
             return
-        now_ns = self.now_ns()
-        if self._motion is None or self._arm_is_silent(now_ns):
+        before_q, self._heard_q = self._heard_q, measured[0]
+        if not agree(self._motion_config, before_q, self._heard_q):
+            return
+        if self._motion is None or self._arm_is_silent():
+            self._give_up(ARM_WAS_SILENT)
             self._start_from(measured)
-        self._arm_seen_ns = now_ns
+        self._arm_seen_s, self._measured_q = monotonic(), measured[0]
+
+    def _is_repeated(self, message: JointState) -> bool:
+        """Whether it is one that was heard before: some drivers go on sending the last there was."""
+        before_ns, self._stamp_ns = self._stamp_ns, stamp_ns(message.header.stamp)
+        return self._stamp_ns != 0 and self._stamp_ns == before_ns
+
+    def _take_status(self, message: ArmStatus) -> None:
+        """An arm that begins to fail is not led on, and one that has recovered goes on from where it is."""
+        before, self._arm_faults = self._arm_faults, arm_faults(arm_report(message, self.now_ns()))
+        if self._motion is None or self._arm_faults == before:
+            return
+        self._give_up("; ".join(self._arm_faults) or f"the arm has recovered from: {'; '.join(before)}")
+        if not self._arm_faults:
+            self._motion = None
+        elif self._motion.engaged or self._motion.mode == "home":
+            self._motion = stop_motion(self._motion, ARM_FAULT)
+
+    def _look_around(self) -> None:
+        """Nothing is commanded while another node commands or sends a hand; then it starts at the arm."""
+        refusal = OTHER_DRIVER if self.count_publishers(self._command_topic) > 1 else ""
+        refusal = refusal or several(self, QUEST_INPUT_TOPIC)
+        self._alone = not refusal
+        if refusal:
+            self._give_up(refusal)
+            self._motion, self._unusable = None, refusal
+            self._samples.clear()
+            self._tell(refusal)
+
+    def _give_up(self, reason: str) -> None:
+        """Say that the motion which is under way, if there is one, ends here.
+
+        The status shows it until the arm is moved again: what ends the motion may be over by the next tick.
+        """
+        if what := under_way(self._motion):
+            self._given_up = f"{what} given up: {reason}"
+            self.get_logger().warning(self._given_up)
 
     def _start_from(self, measured: tuple[tuple[float, ...], float]) -> None:
         """Command what is measured: at the start, and after a silence, when the arm may stand elsewhere."""
         try:
             self._motion = replace(start_motion(self._motion_config, *measured), needs_release=True)
+            self._unusable = ""
         except PiperCollectError as err:
             self._motion = None
-            self._tell(str(err))
+            self._unusable = str(err)
+            self._tell(self._unusable)
 
-    def _arm_is_silent(self, now_ns: int) -> bool:
-        return (now_ns - self._arm_seen_ns) / 1e9 > ARM_STALE_S
+    def _arm_is_silent(self) -> bool:
+        """By a clock that nobody sets."""
+        return monotonic() - self._arm_seen_s > ARM_STALE_S
 
     def _tick(self) -> None:
         now_ns = self.now_ns()
         dt_s = (now_ns - self._tick_ns) / 1e9 if self._tick_ns else self._period_s
         self._tick_ns = now_ns
+        samples, self._samples = self._samples, []
         if self._motion is None:
+            self._report(now_ns, "waiting", self._given_up or NO_ARM, self._unusable)
             return
-        self._clutch, goal = clutch_step(
-            self._clutch_config,
-            self._clutch,
-            self._sample,
-            now_ns,
-            self._motion.pose_cmd,
-            self._motion.width_cmd,
-        )
-        silent = self._arm_is_silent(now_ns)
+        at, width_m = self._motion.pose_cmd, self._motion.width_cmd
+        self._clutch, goal = clutch_steps(self._clutch_config, self._clutch, samples, now_ns, at, width_m)
+        silent = self._arm_is_silent()
         if silent:
+            self._give_up(ARM_WAS_SILENT)
             self._motion = stop_motion(self._motion, ARM_SILENT)
+        else:
+            self._motion = tether(self._motion_config, self._motion, self._measured_q)
         self._motion, result = motion_step(self._motion_config, self._motion, goal, dt_s)
         moving = goal.engaged and not self._motion.needs_release
+        if moving:
+            self._given_up = ""
         self._publish(now_ns, result, engaged=moving)
         if not silent:
             self._command.publish(joint_state_msg(now_ns, result.q_cmd, result.width_m))
         self._limited_ticks = self._limited_ticks + 1 if result.limited else 0
         limited = ", ".join(result.limited) if self._limited_ticks > LIMITED_TICKS else ""
-        self._tell(ARM_SILENT if silent else self._motion.fault or limited or goal.reason)
+        fault = ARM_SILENT if silent else self._motion.fault
+        self._tell(fault or limited or goal.reason)
+        if self._motion.mode == "home":
+            self._report(now_ns, "homing", MOVING_HOME, fault)
+            return
+        again = AGAIN if goal.engaged and not moving else ""
+        text = (self._given_up + again).removeprefix("; ") or limited or goal.reason
+        self._report(now_ns, "following" if moving else "holding", text, fault)
 
     def _publish(self, now_ns: int, result: MotionResult, *, engaged: bool) -> None:
         target = TeleopTarget(
@@ -135,7 +208,7 @@ class TeleopNode(SessionNode):
         if self._motion is None:
             response.message = "homing refused: the arm has not reported its joints yet"
             return response
-        if self._arm_is_silent(self.now_ns()):
+        if self._arm_is_silent():
             response.message = f"homing refused: {ARM_SILENT}"
             return response
         try:
@@ -143,9 +216,17 @@ class TeleopNode(SessionNode):
         except PiperCollectError as err:
             response.message = str(err)
             return response
+        self._given_up = ""
         response.success = True
-        response.message = "moving home"
+        response.message = MOVING_HOME
         return response
+
+    def _report(self, now_ns: int, state: TeleopState, text: str, fault: str) -> None:
+        report = TeleopReport(heard_ns=now_ns, state=state, text=text, fault=fault)
+        shown = self._status_shown
+        if replace(report, heard_ns=shown.heard_ns) != shown or now_ns - shown.heard_ns >= STATUS_S * 1e9:
+            self._status_shown = report
+            self._status.publish(teleop_status_msg(report))
 
     def _tell(self, text: str) -> None:
         if text != self._told:

@@ -8,7 +8,7 @@ from piper_collect.errors import ConfigError
 
 
 class TruthLog:
-    """A CSV file with one header line; does nothing when ``folder`` is empty.
+    """A CSV file with one header line; does nothing when ``folder`` is empty. A kill takes no row of it.
 
     Args:
         folder: Where to write; made if it is not there.
@@ -25,7 +25,7 @@ class TruthLog:
             path = Path(folder).expanduser() / f"{name}.csv"
             try:
                 path.parent.mkdir(parents=True, exist_ok=True)
-                self._file = path.open("w", newline="", encoding="utf-8")
+                self._file = path.open("w", buffering=1, newline="", encoding="utf-8")
             except OSError as err:
                 raise ConfigError(
                     f"the truth log cannot be written: {err.strerror}", where="sim.truth_dir", got=path.parent

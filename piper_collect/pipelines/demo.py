@@ -1,9 +1,9 @@
-"""The whole way once, with simulated devices: record, export, check, contact sheet."""
+"""The whole way once, with simulated devices: record, export, validate, contact sheet."""
 
 import random
 import socket
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from piper_collect.bag.find import find_bags
@@ -12,10 +12,12 @@ from piper_collect.config.profile import load_profile
 from piper_collect.config.schema import SessionConfig
 from piper_collect.dataset.reader import DatasetReader, open_dataset
 from piper_collect.errors import SessionError
-from piper_collect.pipelines.check import check_dataset
-from piper_collect.pipelines.export import ExportSummary, export
+from piper_collect.pipelines.bag_episodes import ExportOptions
+from piper_collect.pipelines.export import export
+from piper_collect.pipelines.export_outcome import ExportSummary
 from piper_collect.pipelines.record import run_session
 from piper_collect.pipelines.strip_check import check_strips
+from piper_collect.pipelines.validate import validate_dataset
 from piper_collect.report.contact_sheet import SheetRow, write_contact_sheet
 
 CONTACT_SHEET = "contact_sheet.png"
@@ -65,15 +67,16 @@ def run_demo(folder: Path, *, say: Callable[[str], None]) -> DemoOutcome:
     """
     bags, dataset_root = folder / "bags", folder / "dataset"
     config = override_session(load_session("default"), root=str(bags.absolute()))
+    config = replace(config, desk=replace(config.desk, serve=False))
     before = _bags_in(bags)
     say(f"recording {len(config.sim.outcomes)} episodes of a simulated session ...")
     _record(config)
     added = _bags_in(bags) - before
     say(f"exporting {len(added)} bags ...")
-    summary = export([bags], dataset_root, profile=load_profile("piper"))
-    say("checking the dataset ...")
-    faults = _export_faults(config, summary, len(added))
-    report = check_dataset(dataset_root)
+    summary = export([bags], dataset_root, ExportOptions(profile=load_profile("piper")))
+    say("validating the dataset ...")
+    faults = _export_faults(config, summary, added)
+    report = validate_dataset(dataset_root).report
     faults += [str(finding) for finding in report.findings if finding.level == "error"]
     strips = check_strips(dataset_root)
     if not strips.ok:
@@ -128,11 +131,20 @@ def _free_domain() -> int:
     raise SessionError("every DDS domain from 1 to 101 is in use on this computer")
 
 
-def _export_faults(config: SessionConfig, summary: ExportSummary, added: int) -> list[str]:
+def _export_faults(config: SessionConfig, summary: ExportSummary, added: set[Path]) -> list[str]:
+    """What is wrong with the bags of this run; those of earlier runs were judged then."""
     wanted = sum(outcome == "save" for outcome in config.sim.outcomes)
-    faults = [f"{bag.bag.name}: {bag.status}: {bag.reason}" for bag in summary.bags if bag.reason]
-    if added != wanted:
-        faults.append(f"the operator saved {wanted} episodes, {added} bags were written")
+    new = [bag for bag in summary.bags if bag.bag in added]
+    faults = [
+        f"{bag.bag.parent.name}/{bag.bag.name}: {bag.status}: {bag.reason}" for bag in new if bag.reason
+    ]
+    if any("messages lost" in bag.reason for bag in new):
+        faults.append(
+            "this computer was too busy to record everything, and an episode that is not whole is not "
+            "exported: end what else runs on it, and start the demo again"
+        )
+    if len(added) != wanted:
+        faults.append(f"the operator saved {wanted} episodes, {len(added)} bags were written")
     if summary.count("exported") != wanted:
         faults.append(f"{wanted} episodes should be new in the dataset, {summary.count('exported')} are")
     return faults

@@ -1,0 +1,84 @@
+"""A bag's streams, aligned to the columns of a profile."""
+
+from piper_collect.bag.episode import first_frames
+from piper_collect.bag.reader import BagReader
+from piper_collect.config.names import image_topic, resolve_topic
+from piper_collect.config.profile import ColumnSpec, Profile
+from piper_collect.config.schema import SessionConfig
+from piper_collect.core.align import align
+from piper_collect.core.types import AlignPolicy, Episode, RawEpisode
+from piper_collect.errors import BagError, ConfigError, ImageError
+from piper_collect.imaging.frames import frame_size
+
+_MS = 1e6
+
+
+def camera_sizes(bag: BagReader, config: SessionConfig) -> dict[str, tuple[int, int]]:
+    """(height, width) of each camera's first frame; an optional camera without frames is left out.
+
+    Raises:
+        BagError: A required topic has no messages.
+        ImageError: A first frame is no image that becomes video.
+    """
+    sizes = {}
+    for name, frame in first_frames(bag, config).items():
+        try:
+            sizes[name] = frame_size(frame)
+        except ImageError as err:
+            topic = resolve_topic(image_topic(name, config.cameras[name]), config.session.namespace)
+            raise ImageError(
+                err.what,
+                where=f"{topic} (camera {name}): {err.where}",
+                expected=err.expected,
+                got=err.got,
+                hint=err.hint,
+                valid=err.valid,
+            ) from err
+    return sizes
+
+
+def align_by_profile(raw: RawEpisode, config: SessionConfig, profile: Profile) -> Episode:
+    """Align an episode to the columns of a profile, each source sampled as the configuration says.
+
+    Raises:
+        ConfigError: A column has no source, or its source has another number of elements.
+        AlignmentError: As ``align``.
+    """
+    policies = {c.source: _policy(raw, config, c) for c in profile.columns if c.source}
+    cameras = {name: config.cameras[name] for name in raw.cameras}
+    return align(
+        raw,
+        row_clock=profile.row_clock,
+        fps=config.session.fps,
+        action_source=profile.action_source,
+        policies=policies,
+        camera_max_age_ns={name: round(c.max_age_ms * _MS) for name, c in cameras.items()},
+        required_cameras=[n for n, c in cameras.items() if c.required or profile.video.timing == "row"],
+        on_gap=profile.on_gap,
+    )
+
+
+def _policy(raw: RawEpisode, config: SessionConfig, column: ColumnSpec) -> AlignPolicy:
+    settings, stream = config.sources.get(column.source), raw.streams.get(column.source)
+    if settings is None:
+        raise ConfigError(
+            f"column {column.key} needs a source that is not configured",
+            where="sources",
+            got=column.source,
+            valid=config.sources,
+        )
+    if stream is None:
+        raise BagError(f"no messages on {settings.topic} (needed for column {column.key})", where=raw.name)
+    if stream.values.shape[1] != len(column.names):
+        raise ConfigError(
+            f"source {column.source} does not fill column {column.key}",
+            where=raw.name,
+            expected=f"{len(column.names)} elements ({', '.join(column.names)})",
+            got=stream.values.shape[1],
+        )
+    return AlignPolicy(
+        sampling=settings.sampling,
+        max_age_ns=round(settings.max_age_ms * _MS),
+        required=settings.required,
+        rotation=column.rotation,
+    )

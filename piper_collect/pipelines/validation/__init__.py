@@ -1,0 +1,1 @@
+"""What ``validate`` looks at in a dataset, one module a subject."""
