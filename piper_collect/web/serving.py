@@ -20,7 +20,8 @@ HEAD_S = 15.0
 
 _GOODBYE_S = 2.0
 _TLS_GOODBYE_S = 0.2
-_STOP_S = 5.0
+_STOP_S = 10.0
+"""More than the goodbye, twice as long for the runner's own wait, and TLS's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +43,28 @@ class Place:
     port: int
     tls: ssl.SSLContext | None
     any_port: bool = False
+
+
+class _Arrivals:
+    """Makes the protocol of each connection, and knows which have not shaken hands: the server does not."""
+
+    def __init__(self, server: web.Server) -> None:
+        self._server = server
+        self._tasks: set[asyncio.Task[object]] = set()
+
+    def __call__(self) -> web.RequestHandler:
+        task = asyncio.current_task()  # accepts this one connection, and ends when it is made
+        if task is not None:
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+        return self._server()
+
+    async def refuse(self) -> None:
+        """Hang up on them; when this returns no other can come."""
+        await asyncio.sleep(0)  # one that was accepted just now asks for its protocol
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
 
 
 class ServerThread:
@@ -122,27 +145,28 @@ class ServerThread:
         )
         await runner.setup()
         pages = cast(web.Server, runner.server)
+        arrivals = _Arrivals(pages)
         try:
-            server = await self._listen(pages)
+            server = await self._listen(arrivals)
             self.port = server.sockets[0].getsockname()[1]
             self._started.set()
             await self._end.wait()
             server.close()
+            await arrivals.refuse()
             with suppress(TimeoutError):
                 async with asyncio.timeout(_GOODBYE_S):
-                    await asyncio.gather(*self._partings())
+                    await asyncio.gather(*self._partings(), return_exceptions=True)
         finally:
             transports = [c.transport for c in pages.connections]
             await runner.cleanup()
-        if self._place.tls is not None:
-            await asyncio.sleep(2 * _TLS_GOODBYE_S)  # what has not said goodbye by then is cut off
-        # who did not take all that was sent to him, and who came while the server ended, looking for it
-        for transport in (*transports, *(c.transport for c in pages.connections)):
-            if transport is not None:
-                transport.abort()
-        await asyncio.sleep(0)
+            if self._place.tls is not None:
+                await asyncio.sleep(2 * _TLS_GOODBYE_S)  # what has not said goodbye by then is cut off
+            for transport in transports:  # who did not take all that was sent to him
+                if transport is not None:
+                    transport.abort()
+            await asyncio.sleep(0)
 
-    async def _listen(self, protocol: object) -> asyncio.Server:
+    async def _listen(self, protocol: Callable[[], asyncio.BaseProtocol]) -> asyncio.Server:
         place = self._place
         try:
             return await self._listen_at(protocol, place.port)
@@ -151,10 +175,10 @@ class ServerThread:
                 raise
             return await self._listen_at(protocol, 0)
 
-    async def _listen_at(self, protocol: object, port: int) -> asyncio.Server:
+    async def _listen_at(self, protocol: Callable[[], asyncio.BaseProtocol], port: int) -> asyncio.Server:
         tls = self._place.tls
         return await asyncio.get_running_loop().create_server(
-            cast(Callable[[], asyncio.BaseProtocol], protocol),
+            protocol,
             self._place.host,
             port,
             ssl=tls,
