@@ -101,7 +101,7 @@ class _Soak:
         self.notes: list[str] = []
 
     def run(self, seconds: float, faults: list[str], episodes: int | None = None) -> None:
-        """Go round the faults, in another order each time, until the time is over or all episodes are made."""
+        """Go round the faults, in another order each time, until the time is over or so many are made."""
         end_s = time.monotonic() + seconds
         order: list[str] = []
         while time.monotonic() < end_s and (episodes is None or len(self.done) < episodes):
