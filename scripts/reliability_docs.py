@@ -33,7 +33,7 @@ are of one run of each row's tests, in which all of them passed.
 This page is made by `scripts/reliability_docs.py` of `docs/reliability.toml`: it runs the tests that are
 named there and adds up what they counted. Seeded kills are ten of a sort; `PIPER_COLLECT_KILLS=50` before any
 test command, or before the script, makes them fifty. `PIPER_COLLECT_FUZZ=10` tries ten times as many spoilt
-inputs, other ones in each run; `PIPER_COLLECT_SOAK=3` makes three minutes of the last row. Where the counts are
+inputs, other ones in each run; `PIPER_COLLECT_SOAK=3` makes three minutes of the last row. Where counts are
 that high, this was done:
 
 ```bash
