@@ -182,6 +182,7 @@ class _Plan:
             stamp_source=clock.source,
             topic=topic,
             dropped={reason: n for reason, n in dropped.items() if n},
+            shape=reader.shape,
         )
 
     def camera(

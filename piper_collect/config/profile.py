@@ -1,5 +1,6 @@
 """Export profiles: what a dataset is made of, as data over one writer."""
 
+import math
 import re
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
@@ -42,6 +43,9 @@ ROW_VALUE_DTYPES: dict[str, Literal["float32", "float64", "int64", "bool"]] = {
 
 _EVERY_DATASET = ("timestamp", "frame_index", "episode_index", "index", "task_index")
 _MADE_PREFIXES = ("observation.images.", "source_timestamp.", "source_state.")
+_POSE_WIDTH = 7
+_MOST_AXES = 5
+"""Of an array in a cell: LeRobot has no more."""
 _VIDEO_RANGES = {"time_base_hz": (1, 2**31 - 1), "b_frames": (0, 16), "gop": (1, 2**31 - 1)}
 """Smallest and largest: what an mp4 header and the encoders take."""
 
@@ -85,6 +89,8 @@ class ColumnSpec:
             ``of`` that the row shows).
         of: Source or camera whose ``sample_time`` it is.
         names: Name of each element; of columns with a source or parts.
+        shape: Of a source of arrays: extents, outermost first; ``names`` then name the axes. v3.0 stores such
+            cells as arrays, the other formats row by row.
         unit: Unit, in prose.
         frame: Frame of the values.
         rotation: ``quat_wxyz`` when the last four elements are a rotation.
@@ -99,10 +105,16 @@ class ColumnSpec:
     value: RowValue = ""
     of: str = ""
     names: tuple[str, ...] = ()
+    shape: tuple[int, ...] = ()
     unit: str = ""
     frame: str = ""
     rotation: Literal["none", "quat_wxyz"] = "none"
     modality: tuple[ModalityPart, ...] = ()
+
+    @property
+    def width(self) -> int:
+        """How many numbers a cell has."""
+        return math.prod(self.shape) if self.shape else len(self.names)
 
     def __post_init__(self) -> None:
         if sum(map(bool, (self.source, self.concat, self.parts, self.value))) != 1:
@@ -119,8 +131,19 @@ class ColumnSpec:
             raise ValueError(f"column {self.key} has names, but no source: they follow from its parts")
         if self.rotation != "none" and not self.source:
             raise ValueError(f"column {self.key} has a rotation, but no source")
+        if self.shape:
+            self._check_shape()
         if self.key in _EVERY_DATASET or self.key.startswith(_MADE_PREFIXES):
             raise ValueError(f"column {self.key} has a name of those that the writer makes itself")
+
+    def _check_shape(self) -> None:
+        where = f"column {self.key}: shape"
+        if not self.source or not self.stored or self.rotation != "none" or self.modality:
+            raise ValueError(f"{where} is for columns of a source that are stored as they are")
+        if not 2 <= len(self.shape) <= _MOST_AXES or min(self.shape) < 1:
+            raise ValueError(f"{where} has 2 to {_MOST_AXES} extents of at least 1 (got {list(self.shape)})")
+        if len(self.names) != len(self.shape):
+            raise ValueError(f"{where} has {len(self.shape)} axes, and names has {len(self.names)}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -271,6 +294,8 @@ class Profile:
     def _check_rotations(self) -> None:
         found: dict[str, str] = {}
         for column in self.columns:
+            if column.rotation != "none" and column.width not in (4, _POSE_WIDTH):
+                raise ValueError(f"column {column.key} has a rotation, and neither 4 names (qw to qz) nor 7")
             if column.source and found.setdefault(column.source, column.rotation) != column.rotation:
                 raise ValueError(f"source {column.source} is a rotation in one column and none in another")
 
@@ -294,7 +319,7 @@ class Profile:
         """
         if not column.concat:
             return column.names
-        parts = {c.key: c for c in self.columns if c.source}
+        parts = {c.key: c for c in self.columns if c.source and not c.shape}
         for key in column.concat:
             if key not in parts:
                 raise ConfigError(
@@ -326,7 +351,7 @@ class Profile:
 
 
 def _check_parts(column: ColumnSpec, columns: tuple[ColumnSpec, ...]) -> None:
-    known = {c.key: c for c in columns if c.source}
+    known = {c.key: c for c in columns if c.source and not c.shape}
     width = 0
     for part in column.parts:
         if part.column not in known:
@@ -336,9 +361,10 @@ def _check_parts(column: ColumnSpec, columns: tuple[ColumnSpec, ...]) -> None:
                 got=part.column,
                 valid=known,
             )
-        if part.form in POSE_FORMS and known[part.column].rotation == "none":
+        of = known[part.column]
+        if part.form in POSE_FORMS and (of.rotation == "none" or of.width != _POSE_WIDTH):
             raise ValueError(f"column {column.key}: {part.column} is no pose, as {part.form} needs")
-        width += part.width(len(known[part.column].names))
+        width += part.width(of.width)
     if width != len(column.names):
         raise ValueError(f"column {column.key} has {len(column.names)} names for {width} elements")
 

@@ -38,6 +38,8 @@ class Stream:
         stamp_source: The clock that ``stamp_ns`` came from.
         topic: Topic it was read from.
         dropped: Messages left out and why, e.g. ``{"stamp not increasing": 3}``.
+        shape: Extents of the array that a row of values is, as its messages tell them; empty where they do
+            not.
     """
 
     key: str
@@ -48,6 +50,7 @@ class Stream:
     stamp_source: Literal["header", "receive"] = "header"
     topic: str = ""
     dropped: Mapping[str, int] = field(default_factory=dict)
+    shape: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,7 +178,7 @@ class AlignPolicy:
         max_age_ns: No sample further from the row than this is used.
         required: Whether a row without a value is a gap; an optional source must have one too once
             it is in the features, else its rows are gaps as well.
-        rotation: ``quat_wxyz`` when values are pose7, so that the rotation part is treated as one.
+        rotation: ``quat_wxyz`` when the last four values are a rotation, and are treated as one.
     """
 
     sampling: Sampling = "hold"

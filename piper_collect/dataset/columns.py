@@ -171,7 +171,7 @@ def _source_column(episode: Episode, column: ColumnSpec) -> FloatArray:
             "the episode lacks a source", where=where, got=column.source, valid=sorted(episode.columns)
         )
     values = episode.columns[column.source]
-    expected = (episode.length, len(column.names))
+    expected = (episode.length, column.width)
     if values.shape != expected:
         raise DatasetError("the values have another shape", where=where, expected=expected, got=values.shape)
     with np.errstate(over="ignore"):

@@ -1,7 +1,7 @@
 """What the files under ``meta/`` hold, key by key."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from piper_collect.config.profile import ROW_VALUE_DTYPES, ColumnSpec, Profile
@@ -17,6 +17,10 @@ VIDEO_CODECS = {"libx264": "h264", "libx265": "hevc", "libsvtav1": "av1"}
 
 CODEBASE_VERSIONS = {"lerobot-v2.0": "v2.0", "lerobot-v2.1": "v2.1"}
 """By dialect."""
+
+
+NESTED_DIALECTS = ("lerobot-v3.0",)
+"""Those in which a cell may be an array of several axes; in others it is a list, row by row."""
 
 
 def dataset_features(profile: Profile, cameras: Mapping[str, tuple[int, int]]) -> tuple[Feature, ...]:
@@ -50,6 +54,17 @@ def dataset_features(profile: Profile, cameras: Mapping[str, tuple[int, int]]) -
     return (*columns, *videos)
 
 
+def format_notes(profile: Profile) -> Iterator[str]:
+    """What the format of ``profile`` holds otherwise than its columns say, for people."""
+    for column in profile.stored if profile.dialect not in NESTED_DIALECTS else ():
+        if column.shape:
+            extents = " x ".join(map(str, column.shape))
+            yield (
+                f"{column.key}: its arrays of {extents} are stored as lists, row by row: "
+                f"{profile.dialect} has no arrays"
+            )
+
+
 def _refuse_picture_name(name: str) -> None:
     if "image" in name:
         raise DatasetError(
@@ -65,10 +80,14 @@ def _column_feature(profile: Profile, column: ColumnSpec) -> Feature:
     if column.value:
         return Feature(key=column.key, dtype=ROW_VALUE_DTYPES[column.value], shape=(1,))
     names = profile.names_of(column)
+    shape: tuple[int, ...] = (len(names),)
+    if column.shape:
+        is_nested = profile.dialect in NESTED_DIALECTS
+        shape, names = (column.shape, names) if is_nested else ((column.width,), ())
     return Feature(
         key=column.key,
         dtype="float32",
-        shape=(len(names),),
+        shape=shape,
         names=names,
         unit=column.unit,
         frame=column.frame,

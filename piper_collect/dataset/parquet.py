@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
@@ -63,12 +64,28 @@ def episode_table(
 
 def _cells(values: NDArray[Any], feature: Feature, scalar: bool) -> pa.Array:
     cells = np.ascontiguousarray(values, dtype=feature.dtype)
+    if len(feature.shape) > 1:
+        return nested(pa.array(cells.reshape(-1)), feature.shape)
     if cells.shape[1] == 1 and (scalar or not feature.names):
         return pa.array(cells[:, 0])
-    elements = pa.array(cells.reshape(-1))
+    return list_cells(cells)
+
+
+def list_cells(cells: NDArray[Any]) -> pa.Array:
+    """Cells [T, D] as lists."""
+    elements = pa.array(np.ascontiguousarray(cells).reshape(-1))
     # The name is the one that they have when read again: rows that are copied come to equal bytes.
     kind = pa.list_(pa.field("element", elements.type), cells.shape[1])
     return pa.FixedSizeListArray.from_arrays(elements, type=kind)
+
+
+def nested(elements: pa.Array, shape: Sequence[int]) -> pa.Array:
+    """Numbers row by row as cells of several axes, outermost first: lists of lists, as LeRobot has arrays."""
+    for extent in reversed(shape):
+        offsets = pa.array(np.arange(0, len(elements) + 1, extent, dtype=np.int32))
+        kind = pa.list_(pa.field("element", elements.type))
+        elements = pa.ListArray.from_arrays(offsets, elements, type=kind)
+    return elements
 
 
 def samples_table(tick_ns: StampArray, samples: Mapping[str, RowSamples]) -> pa.Table:
@@ -131,11 +148,28 @@ def read_table(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
 
 
 def column_values(table: pa.Table, key: str) -> NDArray[Any]:
-    """The cells of a column as an array [T, D]; a scalar column has D = 1."""
+    """The cells of a column as an array [T, D], row by row; a scalar column has D = 1."""
     column = table[key].combine_chunks()
-    if pa.types.is_list(column.type) or pa.types.is_fixed_size_list(column.type):
-        return np.asarray(column.flatten().to_numpy(zero_copy_only=False)).reshape(len(column), -1)
+    if is_list(column.type):
+        elements = column.flatten()
+        while is_list(elements.type):
+            elements = elements.flatten()
+        return np.asarray(elements.to_numpy(zero_copy_only=False)).reshape(len(column), -1)
     return np.asarray(column.to_numpy(zero_copy_only=False)).reshape(-1, 1)
+
+
+def is_list(kind: pa.DataType) -> bool:
+    """Whether it is a type of lists, of a fixed size or not."""
+    return bool(pa.types.is_list(kind) or pa.types.is_fixed_size_list(kind))
+
+
+def cell_shapes(table: pa.Table, key: str) -> tuple[set[int], ...]:
+    """The extents that occur on each axis of the cells of a column, outermost first; none for numbers."""
+    elements, found = table[key].combine_chunks(), list[set[int]]()
+    while is_list(elements.type):
+        found.append(set(pc.list_value_length(elements).to_pylist()))
+        elements = elements.flatten()
+    return tuple(found)
 
 
 def dataset_stats(paths: Iterable[Path], columns: Sequence[str]) -> dict[str, ColumnStats]:

@@ -6,7 +6,7 @@ from piper_collect.config.names import image_topic, resolve_topic
 from piper_collect.config.profile import ColumnSpec, Profile
 from piper_collect.config.schema import SessionConfig
 from piper_collect.core.align import align
-from piper_collect.core.types import AlignPolicy, Episode, RawEpisode
+from piper_collect.core.types import AlignPolicy, Episode, RawEpisode, Stream
 from piper_collect.errors import BagError, ConfigError, ImageError
 from piper_collect.imaging.frames import frame_size
 
@@ -69,16 +69,27 @@ def _policy(raw: RawEpisode, config: SessionConfig, column: ColumnSpec) -> Align
         )
     if stream is None:
         raise BagError(f"no messages on {settings.topic} (needed for column {column.key})", where=raw.name)
-    if stream.values.shape[1] != len(column.names):
-        raise ConfigError(
-            f"source {column.source} does not fill column {column.key}",
-            where=raw.name,
-            expected=f"{len(column.names)} elements ({', '.join(column.names)})",
-            got=stream.values.shape[1],
-        )
+    _check_fits(raw.name, stream, column)
     return AlignPolicy(
         sampling=settings.sampling,
         max_age_ns=round(settings.max_age_ms * _MS),
         required=settings.required,
         rotation=column.rotation,
     )
+
+
+def _check_fits(episode: str, stream: Stream, column: ColumnSpec) -> None:
+    if column.shape and stream.shape and stream.shape != column.shape:
+        raise ConfigError(
+            f"source {column.source} does not fill column {column.key}",
+            where=episode,
+            expected=f"arrays of {list(column.shape)}",
+            got=list(stream.shape),
+        )
+    if stream.values.shape[1] != column.width:
+        raise ConfigError(
+            f"source {column.source} does not fill column {column.key}",
+            where=episode,
+            expected=f"{column.width} elements ({', '.join(column.names)})",
+            got=stream.values.shape[1],
+        )

@@ -12,6 +12,7 @@ from piper_collect.config.schema import SessionConfig
 from piper_collect.core.naming import session_name
 from piper_collect.core.provenance import binding_changes, note_text, warning_text
 from piper_collect.dataset.encode import COPIED
+from piper_collect.dataset.metadata import format_notes
 from piper_collect.dataset.stage import EpisodeIdentity
 from piper_collect.dataset.state import HeldBag
 from piper_collect.dataset.writer import DatasetWriter, SavedEpisode
@@ -141,6 +142,8 @@ class ExportRun:
         in_it = any(b.episodes for b in outcomes)
         if self._options.profile.row_clock == "action" and in_it:
             notes.append(_TRUE_TIMES)
+        if in_it:
+            notes += format_notes(self._options.profile)
         return tuple(dict.fromkeys(notes))
 
     def _compare_sessions(

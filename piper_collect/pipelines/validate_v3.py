@@ -86,7 +86,7 @@ class _Run:
             except DatasetError as err:
                 self._findings.add("error", "video", f"{where}, {key}", str(err))
                 self._refusals.append(f"{where}, {key}: {err.what}")
-        check_episode_stats(told, table, pictures, where, self._findings)
+        check_episode_stats(told, table, pictures, reader.info["features"], where, self._findings)
         return episode_survey(reader, index, table, row_s, cameras)
 
     def _camera(self, index: int, key: str, row_s: FloatArray) -> CameraSurvey:

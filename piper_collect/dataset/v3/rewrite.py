@@ -25,6 +25,7 @@ from piper_collect.dataset.v3.shards import Limits
 from piper_collect.dataset.v3.statistics import (
     Cells,
     GrowingStats,
+    array_shapes,
     episode_entries,
     over_pictures,
     quantiles_bytes,
@@ -82,6 +83,7 @@ class RewriteV3:
         self._root = dataset.root
         self._old = list(dataset.episodes.values())
         self._columns = [k for k in dataset.stats or {} if k not in dataset.video_keys]
+        self._shapes = array_shapes(dataset.info["features"])
         used = [self._task_strings(entry) for entry in order]
         self.tasks = tuple(dict.fromkeys(task for strings in used for task in strings))
 
@@ -145,7 +147,7 @@ class RewriteV3:
             table=table,
             clips={key: dataset.clip(old, key) for key in dataset.video_keys},
             videos={},
-            entries={**episode_entries(stats_cells(table, self._columns), {}), **pictures},
+            entries={**episode_entries(stats_cells(table, self._columns), {}, self._shapes), **pictures},
             source={**dataset.sources[old], "episode_index": index},
         )
 
@@ -181,7 +183,8 @@ class RewriteV3:
         growing = GrowingStats.of(self._cells(keep, tables), rows=rows)
         seen = [key for key in dataset.video_keys if all(key in s for s in stats)]
         pictures = {key: over_pictures(s[key] for s in stats) for key in seen}
-        stage_stats(change, growing, {k: p for k, p in pictures.items() if p is not None}, lines[-1])
+        known = {k: p for k, p in pictures.items() if p is not None}
+        stage_stats(change, growing, {**growing.entries(self._shapes), **known}, lines[-1])
         return growing
 
     def _cells(self, keep: int, tables: Sequence[pa.Table]) -> Iterator[Cells]:
@@ -204,7 +207,7 @@ class RewriteV3:
 def stage_stats(
     change: Transaction,
     growing: GrowingStats,
-    pictures: Mapping[str, Entry],
+    stats: Mapping[str, Entry],
     last_line: Mapping[str, Any] | None,
 ) -> None:
     """Stage stats.json, and what the next run goes on from.
@@ -212,10 +215,10 @@ def stage_stats(
     Args:
         change: Where to.
         growing: Of all rows.
-        pictures: Entries by video key.
+        stats: The entries of stats.json.
         last_line: That of the last episode; None to let the next run go on from an older state.
     """
-    write_meta(change, STATS, {**growing.entries(), **pictures})
+    write_meta(change, STATS, stats)
     if last_line is not None:
         change.write(STATS_STATE, state_bytes(growing.outer, last_line))
         change.write(QUANTILES_STATE, quantiles_bytes(growing))

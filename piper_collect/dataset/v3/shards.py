@@ -12,7 +12,12 @@ from piper_collect.dataset.dialect import VideoClip
 from piper_collect.dataset.parquet import write_tables
 from piper_collect.dataset.remux import ClipFacts, clip_facts, join_clips
 from piper_collect.dataset.transaction import Transaction
-from piper_collect.dataset.v3.layout import MOST_EPISODE_LINES, MOST_VIDEO_S, Place
+from piper_collect.dataset.v3.layout import (
+    MOST_EPISODE_BYTES,
+    MOST_EPISODE_LINES,
+    MOST_VIDEO_S,
+    Place,
+)
 
 _MB = 1024**2
 
@@ -170,8 +175,9 @@ def data_room(limits: Limits) -> Callable[[Sequence[pa.Table], pa.Table], bool]:
 
 
 def line_room(parts: Sequence[pa.Table], table: pa.Table) -> bool:
-    """Whether rows fit into a file of the table of episodes."""
-    return sum(map(len, parts)) + len(table) <= MOST_EPISODE_LINES
+    """Whether rows fit into a file of the table of episodes; of arrays, statistics are long."""
+    lines, size = sum(map(len, parts)) + len(table), sum(map(table_bytes, (*parts, table)))
+    return lines <= MOST_EPISODE_LINES and size <= MOST_EPISODE_BYTES
 
 
 def table_bytes(table: pa.Table) -> int:

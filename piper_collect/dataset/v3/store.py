@@ -43,6 +43,7 @@ from piper_collect.dataset.v3.state import V3State, load_v3_state
 from piper_collect.dataset.v3.statistics import (
     Cells,
     GrowingStats,
+    array_shapes,
     carried,
     episode_entries,
     with_pictures,
@@ -72,7 +73,8 @@ class LeRobotV3:
         self._root = root
         self._robot_type = kind.robot_type
         self._columns = metadata.stats_columns(kind.profile, list(kind.cameras))
-        self._limits = Limits.of(self.info(V3State()))
+        info = self.info(V3State())
+        self._limits, self._shapes = Limits.of(info), array_shapes(info["features"])
         self._keys = {camera: video_key(camera) for camera in kind.cameras}
 
     def info(self, state: DatasetState) -> dict[str, Any]:
@@ -122,7 +124,8 @@ class LeRobotV3:
         before = read_json(self._root / META / STATS) if index else {}
         pictures = {k: with_pictures(before.get(k), dict(made.entries[k])) for k in made.picture_keys}
         is_due = is_counted or (state_is_due(index + 1) and (index < _EACH or (index + 1) % _EACH == 0))
-        stage_stats(change, growing, pictures, line if is_due else None)
+        stats = {**growing.entries(self._shapes), **pictures}
+        stage_stats(change, growing, stats, line if is_due else None)
         change.append(f"{META}/{SOURCES}", json_bytes(made.source, SOURCES, indent=None))
         if fresh.record is not None:
             stage_session(change, fresh.record)
@@ -155,7 +158,7 @@ class LeRobotV3:
         self.stager.stage_extras(change, fresh.episode, fresh.extras, index)
         looked = {self._keys[c]: v.pictures for c, v in videos.items() if v.pictures is not None}
         try:
-            entries = episode_entries(stats_cells(table, self._columns), looked)
+            entries = episode_entries(stats_cells(table, self._columns), looked, self._shapes)
         except ValueError as err:
             raise DatasetError(f"no statistics: {err}", where=fresh.episode.name) from err
         return MadeEpisode(

@@ -1,5 +1,6 @@
 """Judges LeRobot v3.0 datasets: the table of episodes against the files, rows, times, videos, statistics."""
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,11 +14,11 @@ from piper_collect.core.pairing import VideoTiming, choose_by_rate, distance_s
 from piper_collect.core.stats_check import StatsCheck
 from piper_collect.core.types import FloatArray
 from piper_collect.dataset.layout import INFO, META, SOURCES, STAGING, STATS
-from piper_collect.dataset.parquet import BOOKKEEPING, TIMESTAMP, column_values
+from piper_collect.dataset.parquet import BOOKKEEPING, TIMESTAMP, cell_shapes, column_values, is_list
 from piper_collect.dataset.probe import probe_video
 from piper_collect.dataset.v3.layout import EPISODES_FOLDER, TASKS, video_prefix
 from piper_collect.dataset.v3.reader import LeRobotV3Reader
-from piper_collect.dataset.v3.statistics import episode_entries
+from piper_collect.dataset.v3.statistics import array_shapes, episode_entries
 from piper_collect.errors import DatasetError
 
 TOLERANCE_S = 1e-4
@@ -134,16 +135,21 @@ def _check_column(
     if column.null_count:
         findings.add("error", "null", at, f"{column.null_count} values are missing")
         return
-    if feature["dtype"] == "image" or len(shape) != 1:
+    if feature["dtype"] == "image" or not shape:
         return
-    is_list = pa.types.is_list(column.type) or pa.types.is_fixed_size_list(column.type)
-    if shape == (1,) and is_list:
+    if len(shape) > 1:
+        found = cell_shapes(table, key)
+        if tuple(extents == {n} for extents, n in zip(found, shape, strict=False)) != (True,) * len(shape):
+            text = f"the cells are no arrays of {list(shape)}, as info.json says"
+            findings.add("error", "shape", at, text)
+            return
+    if shape == (1,) and is_list(column.type):
         findings.add("error", "cells", at, "LeRobot 0.4 refuses lists of one: scalars are asked for")
     if pa.types.is_string(column.type):
         return
     values = column_values(table, key)
-    if values.shape[1] != shape[0]:
-        findings.add("error", "shape", at, f"{values.shape[1]} elements, info.json says {shape[0]}")
+    if values.shape[1] != math.prod(shape):
+        findings.add("error", "shape", at, f"{values.shape[1]} elements, info.json says {list(shape)}")
     if str(values.dtype) != feature["dtype"] and not (feature["dtype"] == "bool" and values.dtype == bool):
         findings.add("error", "dtype", at, f"{values.dtype}, info.json says {feature['dtype']}")
     if values.dtype.kind == "f" and not np.isfinite(values).all():
@@ -212,6 +218,7 @@ def check_episode_stats(
     told: Mapping[str, Mapping[str, Any]],
     table: pa.Table,
     pictures: Mapping[str, ImageHistogram],
+    features: Mapping[str, Mapping[str, Any]],
     where: str,
     findings: Findings,
 ) -> None:
@@ -220,7 +227,7 @@ def check_episode_stats(
     cells = {key: column_values(table, key) for key in keys}
     finite = {key: v for key, v in cells.items() if v.dtype.kind != "f" or np.isfinite(v).all()}
     known = {key: h for key, h in pictures.items() if h.frames and key in told}
-    found = episode_entries(finite, known)
+    found = episode_entries(finite, known, array_shapes(features))
     for key, entry in found.items():
         for name, value in entry.items():
             claimed = told[key].get(name)
@@ -243,7 +250,7 @@ class AllStats:
         self._checks: dict[str, StatsCheck] = {}
         for key, feature in reader.info["features"].items():
             entry = (reader.stats or {}).get(key)
-            if entry and feature["dtype"] not in ("video", "image", "string") and len(feature["shape"]) == 1:
+            if entry and feature["dtype"] not in ("video", "image", "string"):
                 told = {n: np.array(v, np.float64).reshape(-1) for n, v in entry.items() if n != "count"}
                 self._checks[key] = StatsCheck(told)
 
@@ -265,5 +272,6 @@ class AllStats:
 
 def _is_numeric(table: pa.Table, key: str) -> bool:
     kind = table.schema.field(key).type
-    inner = kind.value_type if pa.types.is_list(kind) or pa.types.is_fixed_size_list(kind) else kind
-    return bool(pa.types.is_integer(inner) or pa.types.is_floating(inner) or pa.types.is_boolean(inner))
+    while is_list(kind):
+        kind = kind.value_type
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind))
