@@ -14,6 +14,8 @@ from piper_collect.core.types import GapPolicy, RowClock
 from piper_collect.errors import ConfigError
 
 Dialect = Literal["lerobot-v2.0", "lerobot-v2.1", "lerobot-v3.0", "hdf5-cases"]
+DEPTH_DIALECTS = ("lerobot-v3.0",)
+"""Those that hold pictures in rows."""
 _COLUMN_KEY = r"\w+(\.\w+)*"
 RowValue = Literal["", "reward", "done", "task", "validity", "unix_time", "sample_time"]
 Codec = Literal["libx264", "libx265", "libsvtav1"]
@@ -42,7 +44,7 @@ ROW_VALUE_DTYPES: dict[str, Literal["float32", "float64", "int64", "bool"]] = {
 }
 
 _EVERY_DATASET = ("timestamp", "frame_index", "episode_index", "index", "task_index")
-_MADE_PREFIXES = ("observation.images.", "source_timestamp.", "source_state.")
+_MADE_PREFIXES = ("observation.images.", "observation.depth.", "source_timestamp.", "source_state.")
 _POSE_WIDTH = 7
 _MOST_AXES = 5
 """Of an array in a cell: LeRobot has no more."""
@@ -214,6 +216,8 @@ class Profile:
         stock_info: Whether info.json has what stock LeRobot adds: totals of videos and chunks, and
             ``info`` of each video.
         episodes_stats: Whether ``episodes_stats.jsonl`` is written.
+        depth: What becomes of cameras' depth images: ``none``, or ``png``: 16 bits in the rows, in whole
+            millimetres, where the format holds them (see ``holds_depth``).
         collection: How the episodes were collected, as ``task_sources.parquet`` (v3.0) says; empty for no
             such file.
         image_stats: Whether the statistics of each episode cover the pictures (in v2.0, stats.json too).
@@ -238,6 +242,7 @@ class Profile:
     stock_info: bool = False
     episodes_stats: bool = False
     image_stats: bool = False
+    depth: Literal["none", "png"] = "none"
     collection: str = ""
     chunks_size: int = 1000
     data_file_mb: int = DATA_FILE_MB
@@ -329,6 +334,11 @@ class Profile:
                     valid=parts,
                 )
         return tuple(f"{key.rpartition('.')[2]}.{n}" for key in column.concat for n in parts[key].names)
+
+    @property
+    def holds_depth(self) -> bool:
+        """Whether depth images come into the dataset."""
+        return self.depth == "png" and self.dialect in DEPTH_DIALECTS
 
     @property
     def stored(self) -> tuple[ColumnSpec, ...]:

@@ -41,7 +41,7 @@ def row_columns(
     Args:
         episode: Aligned rows.
         profile: Columns.
-        cameras: The dataset's cameras, in their order.
+        cameras: The dataset's cameras and depth images, in their order.
         tasks: The lines of tasks.jsonl; those of ``task_strings`` are among them.
 
     Raises:

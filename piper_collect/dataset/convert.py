@@ -262,6 +262,12 @@ def _left_out(source: Convertible) -> Iterator[str]:
         yield "episode numbers: they had gaps, and go from 0 now; extras are left out"
 
 
+def depth_features(features: Mapping[str, Any]) -> tuple[str, ...]:
+    """Keys of the depth images in rows: pictures of one channel."""
+    images = {k: f for k, f in features.items() if f["dtype"] == "image"}
+    return tuple(k for k, f in images.items() if len(f["shape"]) == 3 and f["shape"][2] == 1)
+
+
 def flat_features(features: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Features of a format whose cells are lists at most, and the keys of those that were arrays."""
     arrays = tuple(array_shapes(features))

@@ -14,6 +14,7 @@ from piper_collect.dataset.convert import (
     Part,
     TargetFormat,
     count_pictures,
+    depth_features,
     flat_features,
     flat_notes,
     with_flat_cells,
@@ -153,12 +154,16 @@ class ToV2:
             self.lost.append("quantiles q10, q50 and q90: v2 has q01 and q99")
         self._flat, self._arrays = flat_features(source.info["features"])
         self.lost += flat_notes(source.info["features"], self._arrays)
-        if any(f["dtype"] == "image" for f in source.info["features"].values()):
+        self._depths = depth_features(source.info["features"])
+        images = [k for k, f in source.info["features"].items() if f["dtype"] == "image"]
+        if set(images) - set(self._depths):
             raise DatasetError("pictures in rows cannot be converted to v2", where=source.root)
+        self.lost += [f"{key}: v2 datasets hold no depth images" for key in self._depths]
 
     def add(self, part: Part) -> None:
         """Take an episode more."""
-        index, table = part.index, with_flat_cells(part.table, self._arrays)
+        index, table = part.index, part.table.drop_columns(list(self._depths))
+        table = with_flat_cells(table, self._arrays)
         write_table(table, self._change.path(data_path(index, _CHUNKS_SIZE)))
         frames = {}
         for key, clip in part.clips.items():
@@ -217,7 +222,7 @@ class ToV2:
 
     def _features(self) -> dict[str, Any]:
         """Those that are held, bookkeeping last."""
-        features = self._flat
+        features = {k: f for k, f in self._flat.items() if k not in self._depths}
         return {k: f for k, f in features.items() if k not in BOOKKEEPING} | {
             k: f for k, f in features.items() if k in BOOKKEEPING
         }

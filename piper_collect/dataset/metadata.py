@@ -8,8 +8,9 @@ from piper_collect.config.profile import ROW_VALUE_DTYPES, ColumnSpec, Profile
 from piper_collect.core.stats import ColumnStats
 from piper_collect.core.types import Feature
 from piper_collect.dataset.columns import SOURCE_STATE, SOURCE_TIMESTAMP
+from piper_collect.dataset.depth import depth_key
 from piper_collect.dataset.layout import DATA_PATH, VIDEO_PATH, video_key
-from piper_collect.dataset.parquet import BOOKKEEPING, TIMESTAMP
+from piper_collect.dataset.parquet import BOOKKEEPING, PICTURES, TIMESTAMP
 from piper_collect.errors import DatasetError
 
 VIDEO_CODECS = {"libx264": "h264", "libx265": "hevc", "libsvtav1": "av1"}
@@ -23,24 +24,40 @@ NESTED_DIALECTS = ("lerobot-v3.0",)
 """Those in which a cell may be an array of several axes; in others it is a list, row by row."""
 
 
-def dataset_features(profile: Profile, cameras: Mapping[str, tuple[int, int]]) -> tuple[Feature, ...]:
-    """The columns of the rows, then one video a camera; bookkeeping columns left out.
+def dataset_features(
+    profile: Profile,
+    cameras: Mapping[str, tuple[int, int]],
+    depths: Mapping[str, tuple[int, int]] | None = None,
+) -> tuple[Feature, ...]:
+    """The columns of the rows, depth images last, then one video a camera; bookkeeping columns left out.
 
     Args:
         profile: Columns in their order.
         cameras: (height, width) of the encoded video by camera name.
+        depths: (height, width) of depth images, by ``depth_name`` of their cameras.
 
     Raises:
         DatasetError: a name would make stock LeRobot take numbers for pictures.
     """
     columns = [_column_feature(profile, column) for column in profile.stored]
     if profile.row_samples == "columns":
-        for name in (*profile.sources, *cameras):
+        for name in (*profile.sources, *cameras, *(depths or {})):
             _refuse_picture_name(name)
             columns += [
                 Feature(key=SOURCE_TIMESTAMP + name, dtype="float64", shape=(1,), unit="s since T0"),
                 Feature(key=SOURCE_STATE + name, dtype="int64", shape=(1,)),
             ]
+    columns += [
+        Feature(
+            key=depth_key(name),
+            dtype="image",
+            shape=(*size, 1),
+            names=("height", "width", "channel"),
+            unit="mm",
+            source=name,
+        )
+        for name, size in (depths or {}).items()
+    ]
     videos = [
         Feature(
             key=video_key(camera),
@@ -221,9 +238,9 @@ def stats_json(stats: Mapping[str, ColumnStats]) -> dict[str, dict[str, list[flo
     }
 
 
-def stats_columns(profile: Profile, cameras: Sequence[str]) -> tuple[str, ...]:
-    """The columns that stats.json covers."""
+def stats_columns(profile: Profile, cameras: Sequence[str], depths: Sequence[str] = ()) -> tuple[str, ...]:
+    """The columns that stats.json covers, pictures apart."""
     if profile.statistics == "features":
         return (*(c.key for c in profile.stored if not c.value), TIMESTAMP)
-    features = dataset_features(profile, dict.fromkeys(cameras, (2, 2)))
-    return (*(f.key for f in features if f.dtype != "video"), *BOOKKEEPING)
+    features = dataset_features(profile, dict.fromkeys(cameras, (2, 2)), dict.fromkeys(depths, (2, 2)))
+    return (*(f.key for f in features if f.dtype not in PICTURES), *BOOKKEEPING)

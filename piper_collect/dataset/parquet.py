@@ -18,7 +18,10 @@ from piper_collect.errors import DatasetError
 from piper_collect.files import sync
 
 TIMESTAMP = "timestamp"
+PICTURES = ("video", "image")
+"""Dtypes of features that are no numbers."""
 _GROUP_ROWS = 4096  # of files of several episodes: to read one of these, few others are read
+_GROUP_BYTES = 32 << 20  # the same of rows with pictures, and what is in memory at a time
 BOOKKEEPING: dict[str, str] = {
     TIMESTAMP: "float32",
     "frame_index": "int64",
@@ -42,7 +45,7 @@ def episode_table(
 
     Args:
         columns: [T, D] by column key.
-        features: Dtype and order of the columns; videos are skipped.
+        features: Dtype and order of the columns; videos and pictures are skipped.
         timestamps: float32 [T] seconds since T0.
         scalar_cells: Whether float32 columns of one element are stored as numbers, not as lists of one.
         episode_index: Number of the episode.
@@ -52,7 +55,7 @@ def episode_table(
     length = len(timestamps)
     table: dict[str, pa.Array] = {}
     for feature in features:
-        if feature.dtype != "video":
+        if feature.dtype not in PICTURES:
             table[feature.key] = _cells(columns[feature.key], feature, scalar_cells)
     table[TIMESTAMP] = pa.array(timestamps)
     table["frame_index"] = pa.array(np.arange(length, dtype=np.int64))
@@ -106,17 +109,30 @@ def write_table(table: pa.Table, path: Path) -> None:
 def write_tables(parts: Sequence[pa.Table], path: Path) -> None:
     """Write the rows of tables of one schema; the bytes do not depend on how they are parted."""
     schema = parts[0].schema
-    rows = pa.concat_tables([part.cast(schema) for part in parts]).combine_chunks()
-    with pa.OSFile(os.fsencode(path), "wb") as file:
-        pq.write_table(
-            rows,
-            file,
-            compression="snappy",
-            version="2.6",
-            use_dictionary=False,
-            row_group_size=_GROUP_ROWS,
-        )
+    rows = pa.concat_tables([part.cast(schema) for part in parts])
+    step = max(1, min(_GROUP_ROWS, _GROUP_BYTES * len(rows) // max(table_bytes(rows), 1)))
+    how = {"compression": "snappy", "version": "2.6", "use_dictionary": False}
+    with pa.OSFile(os.fsencode(path), "wb") as file, pq.ParquetWriter(file, schema, **how) as writer:
+        for first in range(0, len(rows), step):
+            writer.write_table(rows.slice(first, step).combine_chunks())
     sync(path)
+
+
+def table_bytes(table: pa.Table) -> int:
+    """Size of the values of a table; the same whether it was just made or read from a file."""
+    return sum(_array_bytes(chunk) for column in table.columns for chunk in column.chunks)
+
+
+def _array_bytes(array: pa.Array) -> int:
+    kind = array.type
+    if is_list(kind):
+        return _array_bytes(array.flatten())
+    if pa.types.is_struct(kind):
+        return sum(map(_array_bytes, array.flatten()))
+    if pa.types.is_binary(kind) or pa.types.is_string(kind):
+        lengths = pc.sum(pc.binary_length(array)).as_py()
+        return int(lengths or 0)
+    return len(array) * int(kind.bit_width) // 8
 
 
 @contextmanager

@@ -82,7 +82,7 @@ class RewriteV3:
         self._order = order
         self._root = dataset.root
         self._old = list(dataset.episodes.values())
-        self._columns = [k for k in dataset.stats or {} if k not in dataset.video_keys]
+        self._columns = [k for k in dataset.stats or {} if k not in dataset.picture_keys]
         self._shapes = array_shapes(dataset.info["features"])
         used = [self._task_strings(entry) for entry in order]
         self.tasks = tuple(dict.fromkeys(task for strings in used for task in strings))
@@ -105,7 +105,7 @@ class RewriteV3:
             lines.append(fold.add(made.table, made.clips, tasks, made.entries))
             sources.append(made.source)
             stats.append({k: dict(e) for k, e in made.entries.items()})
-            tables.append(made.table)
+            tables.append(made.table.select(self._columns))  # pictures stay where they are
         fold.finish()
         growing = self._stage_meta(keep, lines, sources, stats, tables)
         notes = drop_finalized(self._root, self._change)
@@ -142,7 +142,7 @@ class RewriteV3:
         for was, now in zip(extra_files(old), extra_files(index), strict=True):
             if (self._root / was).exists():
                 self._change.take(was, now)
-        pictures = {k: e for k, e in old_stats[old].items() if k in dataset.video_keys}
+        pictures = {k: e for k, e in old_stats[old].items() if k in dataset.picture_keys}
         return MadeEpisode(
             table=table,
             clips={key: dataset.clip(old, key) for key in dataset.video_keys},
@@ -181,7 +181,7 @@ class RewriteV3:
             change.remove(QUANTILES_STATE)
             return None
         growing = GrowingStats.of(self._cells(keep, tables), rows=rows)
-        seen = [key for key in dataset.video_keys if all(key in s for s in stats)]
+        seen = [key for key in dataset.picture_keys if all(key in s for s in stats)]
         pictures = {key: over_pictures(s[key] for s in stats) for key in seen}
         known = {k: p for k, p in pictures.items() if p is not None}
         stage_stats(change, growing, {**growing.entries(self._shapes), **known}, lines[-1])
@@ -189,7 +189,7 @@ class RewriteV3:
 
     def _cells(self, keep: int, tables: Sequence[pa.Table]) -> Iterator[Cells]:
         for index in range(keep):
-            yield stats_cells(self._dataset.rows(index), self._columns)
+            yield stats_cells(self._dataset.rows(index, self._columns), self._columns)
         for table in tables:
             yield stats_cells(table, self._columns)
 

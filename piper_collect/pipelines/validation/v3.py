@@ -26,6 +26,7 @@ TOLERANCE_S = 1e-4
 _INFO = f"{META}/{INFO}"
 _NEEDED_STATS = ("min", "max", "mean", "std", "count", "q01", "q10", "q50", "q90", "q99")
 _PICTURE_TOLERANCE = 0.02  # of the range 0..1
+_COLOURS = (3, 1, 1)
 
 
 def check_metadata(reader: LeRobotV3Reader, findings: Findings) -> None:
@@ -229,15 +230,20 @@ def check_episode_stats(
     known = {key: h for key, h in pictures.items() if h.frames and key in told}
     found = episode_entries(finite, known, array_shapes(features))
     for key, entry in found.items():
+        is_video = key in known and features[key]["dtype"] == "video"
+        if key in known and not is_video and np.shape(told[key].get("mean") or 0) == _COLOURS:
+            text = f"those of {key} are of three channels, as LeRobot counts pictures, not of millimetres"
+            findings.add("warning", "depth-stats", where, f"{text}: nothing is to be scaled by them")
+            continue
         for name, value in entry.items():
             claimed = told[key].get(name)
-            # of pictures those before encoding were counted: the outermost values are others
-            if claimed is None or (key in known and name not in ("mean", "std")):
+            # of videos the frames before encoding were counted: the outermost values are others
+            if claimed is None or (is_video and name not in ("mean", "std")):
                 continue
             a, b = np.array(claimed, np.float64), np.array(value, np.float64)
             spread = np.abs(np.array(entry["max"], np.float64) - np.array(entry["min"], np.float64)).max()
             # LeRobot's own quantiles come from histograms of 5000 bins
-            slack = _PICTURE_TOLERANCE if key in known else 1e-5 + spread * (1e-3 if name[0] == "q" else 1e-5)
+            slack = _PICTURE_TOLERANCE if is_video else 1e-5 + spread * (1e-3 if name[0] == "q" else 1e-5)
             if a.shape != b.shape or not np.allclose(a, b, rtol=1e-5, atol=slack):
                 text = f"{name} of {key} is not that of its rows"
                 findings.add("error", "episode-stats", where, text)
