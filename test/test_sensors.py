@@ -14,10 +14,11 @@ from piper_collect.bag.definitions import Definitions
 from piper_collect.bag.fields import FieldReader
 from piper_collect.bag.source_check import SourceCheck
 from piper_collect.cli.main import main
+from piper_collect.config.column_spec import ColumnSpec
 from piper_collect.config.load import load_session, session_from_text
 from piper_collect.config.names import recorded_topics
 from piper_collect.config.parse import parse
-from piper_collect.config.profile import ColumnSpec, Profile, load_profile, with_dialect
+from piper_collect.config.profile import Profile, load_profile, with_dialect
 from piper_collect.config.schema import ArmSettings, CameraSettings, SessionConfig, SourceSettings
 from piper_collect.core.se3 import quat_from_rotvec
 from piper_collect.dataset.edit import delete_episodes

@@ -209,6 +209,7 @@ class Feature:
         unit: Unit of each element, in prose.
         frame: Frame the values are expressed in; empty when none applies.
         source: Source key (or camera name) that feeds it.
+        zero_filled: Names of the elements that are zeros by the layout, and nothing measured.
     """
 
     key: str
@@ -218,6 +219,7 @@ class Feature:
     unit: str = ""
     frame: str = ""
     source: str = ""
+    zero_filled: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

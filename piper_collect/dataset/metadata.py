@@ -4,7 +4,8 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from piper_collect.config.profile import ROW_VALUE_DTYPES, ColumnSpec, Profile
+from piper_collect.config.column_spec import ROW_VALUE_DTYPES, ColumnSpec, zero_filled
+from piper_collect.config.profile import Profile
 from piper_collect.core.stats import ColumnStats
 from piper_collect.core.types import Feature
 from piper_collect.dataset.columns import SOURCE_STATE, SOURCE_TIMESTAMP
@@ -20,6 +21,8 @@ CODEBASE_VERSIONS = {"lerobot-v2.0": "v2.0", "lerobot-v2.1": "v2.1"}
 """By dialect."""
 
 
+ZERO_FILLED = "zero_filled"
+"""In the ``info`` of a feature: names of elements that are zeros by the layout, and nothing measured."""
 NESTED_DIALECTS = ("lerobot-v3.0",)
 """Those in which a cell may be an array of several axes; in others it is a list, row by row."""
 
@@ -81,6 +84,14 @@ def format_notes(profile: Profile) -> Iterator[str]:
                 f"{profile.dialect} has no arrays"
             )
 
+    for column in profile.stored:
+        zeros = zero_filled(column, profile.columns)
+        if zeros:
+            text = (
+                f"{len(zeros)} numbers of {column.key} are zeros, as the layout wants: nothing measured them"
+            )
+            yield f"{text} (zero_filled in info.json)"
+
 
 def _refuse_picture_name(name: str) -> None:
     if "image" in name:
@@ -109,6 +120,7 @@ def _column_feature(profile: Profile, column: ColumnSpec) -> Feature:
         unit=column.unit,
         frame=column.frame,
         source=column.source,
+        zero_filled=zero_filled(column, profile.columns),
     )
 
 
@@ -119,6 +131,8 @@ def features_json(features: Sequence[Feature], profile: Profile, fps: float) -> 
         described[f.key] = {"dtype": f.dtype, "shape": list(f.shape), "names": list(f.names) or None}
         if f.dtype == "video" and profile.stock_info:
             described[f.key]["info"] = _video_info(f, profile, fps)
+        if f.zero_filled:
+            described[f.key]["info"] = {ZERO_FILLED: list(f.zero_filled)}
     for key, dtype in BOOKKEEPING.items():
         described[key] = {"dtype": dtype, "shape": [1], "names": None}
     return described

@@ -2,8 +2,9 @@
 
 from piper_collect.bag.episode import first_frames
 from piper_collect.bag.reader import BagReader
+from piper_collect.config.column_spec import ColumnSpec
 from piper_collect.config.names import depth_topic, image_topic, resolve_topic
-from piper_collect.config.profile import ColumnSpec, Profile
+from piper_collect.config.profile import Profile
 from piper_collect.config.schema import SessionConfig
 from piper_collect.core.align import align
 from piper_collect.core.types import AlignPolicy, Episode, RawEpisode, Stream, depth_name

@@ -14,6 +14,7 @@ from piper_collect.core.pairing import VideoTiming, choose_by_rate, distance_s
 from piper_collect.core.stats_check import StatsCheck
 from piper_collect.core.types import FloatArray
 from piper_collect.dataset.layout import INFO, META, SOURCES, STAGING, STATS
+from piper_collect.dataset.metadata import ZERO_FILLED
 from piper_collect.dataset.parquet import BOOKKEEPING, TIMESTAMP, cell_shapes, column_values, is_list
 from piper_collect.dataset.probe import probe_video
 from piper_collect.dataset.v3.layout import EPISODES_FOLDER, TASKS, video_prefix
@@ -56,6 +57,11 @@ def check_metadata(reader: LeRobotV3Reader, findings: Findings) -> None:
         findings.add("error", "sources", f"{META}/{SOURCES}", text)
     for key in (k for k in info["features"] if "/" in k):
         findings.add("error", "features", _INFO, f"LeRobot allows no / in a feature's name: {key}")
+    for key, feature in info["features"].items():
+        zeros = zero_filled_names(feature)
+        if zeros:
+            text = f"{len(zeros)} numbers of {key} are zeros by the layout, and nothing measured"
+            findings.add("info", "zero-filled", _INFO, f"{text}: {', '.join(zeros)}")
     missing = [k for k in BOOKKEEPING if k not in info["features"]]
     if missing:
         findings.add("error", "features", _INFO, f"has no feature {', '.join(missing)}")
@@ -156,6 +162,18 @@ def _check_column(
     if values.dtype.kind == "f" and not np.isfinite(values).all():
         rows = int(np.count_nonzero(~np.isfinite(values).all(axis=1)))
         findings.add("error", "not-finite", at, f"{rows} rows are not finite")
+    for name in zero_filled_names(feature):
+        names = feature.get("names") or ()
+        element = list(names).index(name) if name in names else values.shape[1]
+        if element >= values.shape[1] or np.any(values[:, element]):
+            findings.add("error", "zero-filled", at, f"{name} is said to be zeros by the layout, and is not")
+
+
+def zero_filled_names(feature: Mapping[str, Any]) -> list[str]:
+    """Elements of a feature that info.json says are zeros by the layout, and nothing measured."""
+    info = feature.get("info")
+    names = info.get(ZERO_FILLED) if isinstance(info, Mapping) else None
+    return [str(name) for name in names] if isinstance(names, list) else []
 
 
 def row_times(table: pa.Table) -> FloatArray:
