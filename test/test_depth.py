@@ -49,7 +49,7 @@ UNTIL_MS = 220  # 7 rows
 
 
 def v3() -> Profile:
-    return with_dialect(load_profile("train"), "lerobot-v3.0")
+    return load_profile("train_depth")
 
 
 def config(**settings: object) -> SessionConfig:
@@ -316,10 +316,13 @@ def test_files_that_are_full_are_neither_read_nor_written_again(
 @pytest.mark.parametrize(
     ("profile", "said"),
     [
-        (load_profile("train"), "lerobot-v2.1 does not hold them; --dialect lerobot-v3.0 does"),
-        (with_dialect(load_profile("train"), "hdf5-cases"), "hdf5-cases does not hold them"),
+        (with_dialect(v3(), "lerobot-v2.1"), "lerobot-v2.1 does not hold them; --dialect lerobot-v3.0 does"),
+        (with_dialect(v3(), "hdf5-cases"), "hdf5-cases does not hold them"),
         (load_profile("piper"), "the profile piper leaves them out"),
-        (replace(v3(), depth="none"), "the profile train leaves them out"),
+        (
+            with_dialect(load_profile("train"), "lerobot-v3.0"),
+            "the profile train leaves them out (depth: png",
+        ),
     ],
     ids=["v2.1", "hdf5", "piper", "none"],
 )
