@@ -233,7 +233,7 @@ def _look_at_episode(
 ) -> None:
     """The sources as configured, and the rows that an export would make of them."""
     try:
-        raw = read_episode(bag, config, record)
+        raw = read_episode(bag, config, record, depth=profile.holds_depth)
     except AlignmentError as err:
         look.fail("clocks-differ", err)
         return
