@@ -134,3 +134,12 @@ def clock_policies(config: SessionConfig) -> dict[str, ClockPolicy]:
         name = resolve_topic(topic, config.session.namespace)
         policies[name] = "refuse" if "refuse" in (policy, policies.get(name)) else policy
     return policies
+
+
+def camera_periods_ns(config: SessionConfig) -> dict[str, int]:
+    """Absolute name of every camera's image topic → its nominal time from picture to picture."""
+    space = config.session.namespace
+    return {
+        resolve_topic(image_topic(name, camera), space): round(1e9 / camera.fps)
+        for name, camera in config.cameras.items()
+    }
