@@ -331,8 +331,9 @@ def test_profiles_that_extend_others(tmp_path: Path) -> None:
     made_of = profile(
         "name: own\nextends: base.yaml\nwithout: [next.done]\ncolumns:\n"
         "  - {key: next.reward, value: done}\n  - {key: observation.more, source: more, names: [a]}\n"
+        "video: {crf: 30}\n"
     )
-    assert (made_of.name, made_of.chunks_size, made_of.video) == ("own", 7, train.video)
+    assert (made_of.name, made_of.chunks_size, made_of.video) == ("own", 7, replace(train.video, crf=30))
     keys = [c.key for c in train.columns if c.key != "next.done"]
     assert [c.key for c in made_of.columns] == [*keys, "observation.more"]
     assert {c.key: c.value for c in made_of.columns}["next.reward"] == "done"
