@@ -148,16 +148,25 @@ class Append:
         Only v2.0 readers look for pictures in stats.json, and GR00T n1.5 makes that file anew where it does
         not know the quantiles of an entry, as nobody does for all pictures together.
         """
-        if not self.stager.profile.episodes_stats:
+        is_kept = self._keeps_episode_stats
+        if not (is_kept or self.stager.profile.episodes_stats):
             return {}
         pictures = staged.pictures()
         cells = stats_cells(staged.table, self._columns)
         line = episode_stats_line(len(self.state.episodes), cells, pictures)
-        change.append(f"{META}/{EPISODES_STATS}", json_bytes(line, EPISODES_STATS, indent=None))
+        if is_kept:
+            change.append(f"{META}/{EPISODES_STATS}", json_bytes(line, EPISODES_STATS, indent=None))
         if not pictures or self.stager.profile.dialect != "lerobot-v2.0":
             return {}
         before = read_json(self.root / META / STATS) if self.state.episodes else {}
         return {key: with_episode(before.get(key), line["stats"][key]) for key in pictures}
+
+    @property
+    def _keeps_episode_stats(self) -> bool:
+        """Whether episodes have a line of statistics each: those that are there decide, then the profile."""
+        if self.state.episodes:
+            return (self.root / META / EPISODES_STATS).exists()
+        return self.stager.profile.episodes_stats
 
     def _stage_lines(
         self, change: Transaction, staged: StagedEpisode, record: Mapping[str, Any] | None
