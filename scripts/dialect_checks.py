@@ -1,7 +1,7 @@
 """One recording in every dialect, read back and held against the aligned episode that it was made of."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from piper_collect.bag.reader import open_bag
 from piper_collect.bag.sidecar import choose_config, read_record
+from piper_collect.config.fitted import fitted_profile
 from piper_collect.config.profile import load_profile, with_dialect
 from piper_collect.config.schema import SessionConfig
 from piper_collect.core.types import Episode
@@ -103,6 +104,7 @@ def make_all(bag: Path, folder: Path, made: Sequence[tuple[str, str]] = MADE) ->
         with open_bag(bag) as reader:
             record = read_record(reader)
             config, _ = choose_config(reader, record)
+            options = replace(options, profile=fitted_profile(options.profile, config.sources))
             (episode,) = bag_episodes(reader, config, record, options).parts
             kind = _kind(options, config, camera_sizes(reader, config))
         found.append(Made(profile=name, dialect=dialect, root=root, episode=episode, kind=kind))

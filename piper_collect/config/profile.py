@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from piper_collect.config.column_parts import POSE_FORMS, ColumnPart, ToolFrame
+from piper_collect.config.embodiment import Embodiment
 from piper_collect.config.load import find_config, load_yaml, read_config
 from piper_collect.config.parse import parse
 from piper_collect.core.types import GapPolicy, RowClock
@@ -89,6 +90,7 @@ class ColumnSpec:
         frame: Frame of the values.
         rotation: ``quat_wxyz`` when the last four elements are a rotation.
         modality: Slices for modality.json.
+        optional: Left out where the session has no such source, or a part of it is left out.
     """
 
     key: str
@@ -103,6 +105,7 @@ class ColumnSpec:
     frame: str = ""
     rotation: Literal["none", "quat_wxyz"] = "none"
     modality: tuple[ModalityPart, ...] = ()
+    optional: bool = False
 
     def __post_init__(self) -> None:
         if sum(map(bool, (self.source, self.concat, self.parts, self.value))) != 1:
@@ -198,6 +201,7 @@ class Profile:
         data_file_mb: Of v3.0: megabytes of rows (uncompressed) after which a new file begins.
         video_file_mb: Of v3.0: megabytes of video after which a new file begins. A save writes the last
             file of each kind anew, so these bound what it costs.
+        embodiment: What ``embodiment.json`` tells of the layout; without a tag there is no such file.
         tool: Frame fixed to the flange, for parts of columns that are poses of it.
         columns: Columns in their order.
         annotations: Annotations of modality.json.
@@ -219,6 +223,7 @@ class Profile:
     chunks_size: int = 1000
     data_file_mb: int = DATA_FILE_MB
     video_file_mb: int = VIDEO_FILE_MB
+    embodiment: Embodiment = field(default_factory=Embodiment)
     tool: ToolFrame = field(default_factory=ToolFrame)
     columns: tuple[ColumnSpec, ...]
     annotations: tuple[AnnotationPart, ...] = ()
@@ -246,6 +251,7 @@ class Profile:
                 _check_parts(column, self.columns)
         self._check_rotations()
         self._check_annotations()
+        self.embodiment.check_columns({c.key: self._layout(c) for c in self.stored})
 
     def _check_v3(self) -> None:
         wanted = {"cells": "scalar", "statistics": "all", "stock_info": True, "image_stats": True}
@@ -285,6 +291,12 @@ class Profile:
                     got=key,
                     valid=keys,
                 )
+
+    def _layout(self, column: ColumnSpec) -> object:
+        """How its elements follow each other, for comparison with another column."""
+        widths = {c.key: len(c.names) for c in self.columns if c.source}
+        parts = [(p.form, p.tool, p.width(widths[p.column])) for p in column.parts]
+        return parts or len(self.names_of(column))
 
     def names_of(self, column: ColumnSpec) -> tuple[str, ...]:
         """Element names of ``column``; of one that is put together, those of its parts, the part before each.

@@ -22,14 +22,13 @@ from piper_collect.dataset.layout import (
     INFO,
     LATEST_SESSION,
     META,
-    MODALITY,
     SESSIONS,
     SOURCES,
     STATS,
     TASKS,
     video_key,
 )
-from piper_collect.dataset.meta_files import write_meta, write_stats
+from piper_collect.dataset.meta_files import stage_description, write_meta, write_stats
 from piper_collect.dataset.running import carried_stats, counted_stats, state_is_due, stats_cells, table_of
 from piper_collect.dataset.stage import (
     EpisodeExtras,
@@ -179,10 +178,8 @@ class Append:
     def _stage_files(self, change: Transaction, state: DatasetState, extras: EpisodeExtras) -> None:
         if state.tasks != self.state.tasks:
             change.write(f"{META}/{TASKS}", jsonl_bytes(metadata.task_lines(state.tasks), TASKS))
-        if not (self.root / META / MODALITY).exists():
-            write_meta(
-                change, MODALITY, metadata.modality_json(self.stager.profile, list(self.stager.cameras))
-            )
+        stager = self.stager
+        stage_description(change, self.root, stager.profile, list(stager.cameras), self.robot_type)
         stage_cameras(change, self.root, len(self.state.episodes), extras.cameras)
         write_meta(change, INFO, dataset_info(self.stager, self.robot_type, state))
 

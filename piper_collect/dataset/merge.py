@@ -16,6 +16,7 @@ from pyarrow import Table
 
 from piper_collect.core.camera_history import cameras_content, infos_by_episode
 from piper_collect.dataset import metadata
+from piper_collect.dataset.embodiment import EMBODIMENT
 from piper_collect.dataset.episode_stats import over_episodes
 from piper_collect.dataset.guard import check_empty, locked, new_or_locked
 from piper_collect.dataset.json_files import json_bytes, jsonl_bytes, read_json
@@ -40,7 +41,7 @@ from piper_collect.dataset.merge_checks import (
     joint_sessions,
     without_duplicates,
 )
-from piper_collect.dataset.meta_files import FINALIZED, write_meta, write_stats
+from piper_collect.dataset.meta_files import finalized_files, write_meta, write_stats
 from piper_collect.dataset.parquet import write_table
 from piper_collect.dataset.reader import DatasetReader, open_dataset
 from piper_collect.dataset.renumber import (
@@ -61,7 +62,7 @@ Progress: TypeAlias = Callable[[int, int], None]
 """``progress(episodes done, episodes)``."""
 
 _KNOWN_META = {
-    INFO, EPISODES, TASKS, STATS, EPISODES_STATS, MODALITY, SOURCES, SESSIONS, LATEST_SESSION, *FINALIZED,
+    INFO, EPISODES, TASKS, STATS, EPISODES_STATS, MODALITY, SOURCES, SESSIONS, LATEST_SESSION, EMBODIMENT,
 }  # fmt: skip
 
 
@@ -177,10 +178,12 @@ def _left_out(datasets: Iterable[DatasetReader]) -> list[str]:
     notes = []
     for dataset in datasets:
         names = {path.name for path in (dataset.root / META).iterdir()}
-        stale = sorted(names & set(FINALIZED))
+        finalized = set(finalized_files(dataset.root))
+        stale = sorted(names & finalized)
         if stale:
             notes.append(f"{' and '.join(stale)} of {dataset.root} are not taken along: run finalize")
-        notes += [f"not taken along: {dataset.root / META / name}" for name in sorted(names - _KNOWN_META)]
+        others = sorted(names - _KNOWN_META - finalized)
+        notes += [f"not taken along: {dataset.root / META / name}" for name in others]
     return notes
 
 
@@ -291,8 +294,9 @@ class _Merge:
             change.write(f"{META}/{EPISODES_STATS}", b"".join(lines.stats))
         self._stage_sessions()
         self._stage_cameras()
-        if (self._first.root / META / MODALITY).is_file():
-            write_meta(change, MODALITY, read_json(self._first.root / META / MODALITY))
+        for name in (MODALITY, EMBODIMENT):
+            if (self._first.root / META / name).is_file():
+                write_meta(change, name, read_json(self._first.root / META / name))
         self._stage_stats(lines, rows)
         info, episodes = self._first.info, len(self._members)
         size = int(info.get("chunks_size", 1000))

@@ -31,8 +31,8 @@ from piper_collect.dataset.hdf5.layout import (
 )
 from piper_collect.dataset.hdf5.state import load_cases_state
 from piper_collect.dataset.json_files import json_bytes, jsonl_bytes
-from piper_collect.dataset.layout import EXTRAS, INFO, META, MODALITY, SOURCES, video_key
-from piper_collect.dataset.meta_files import write_meta
+from piper_collect.dataset.layout import EXTRAS, INFO, META, SOURCES, video_key
+from piper_collect.dataset.meta_files import stage_description, write_meta
 from piper_collect.dataset.stage import StagedEpisode, extra_files
 from piper_collect.dataset.state import DatasetState
 from piper_collect.dataset.transaction import Transaction
@@ -168,9 +168,8 @@ class HDF5Cases:
     def _stage_rest(self, change: Transaction, state: DatasetState, fresh: FreshEpisode) -> None:
         if fresh.record is not None:
             stage_session(change, fresh.record)
-        if not (self._root / META / MODALITY).exists():
-            cameras = list(self.stager.cameras)
-            write_meta(change, MODALITY, metadata.modality_json(self.stager.profile, cameras))
+        stager = self.stager
+        stage_description(change, self._root, stager.profile, list(stager.cameras), self._robot_type)
         write_meta(change, INFO, self._info(state.episodes))
 
 
