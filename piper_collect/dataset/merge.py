@@ -43,7 +43,8 @@ from piper_collect.dataset.merge_checks import (
 )
 from piper_collect.dataset.meta_files import finalized_files, write_meta, write_stats
 from piper_collect.dataset.parquet import write_table
-from piper_collect.dataset.reader import DatasetReader, open_dataset
+from piper_collect.dataset.reader import VERSIONS, DatasetReader
+from piper_collect.dataset.readers import open_any
 from piper_collect.dataset.renumber import (
     picture_keys,
     recounted,
@@ -149,7 +150,16 @@ def _opened(root: Path, stack: ExitStack) -> DatasetReader:
         raise DatasetError(
             "holds an interrupted save", where=root, hint="run the export again, which repairs it"
         )
-    return open_dataset(root)
+    dataset = open_any(root)
+    if not isinstance(dataset, DatasetReader):
+        raise DatasetError(
+            "datasets of this format cannot be merged",
+            where=root,
+            expected=" or ".join(VERSIONS),
+            got=dataset.info["codebase_version"],
+            hint="piper-collect convert each --to lerobot-v2.1, merge those, and convert back",
+        )
+    return dataset
 
 
 def _committed(

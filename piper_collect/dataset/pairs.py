@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from piper_collect.dataset.dialect import EpisodeReader
 from piper_collect.dataset.json_files import read_json
 from piper_collect.dataset.layout import INFO, META, MODALITY
 from piper_collect.dataset.numeric import numeric_width
-from piper_collect.dataset.reader import DatasetReader
 from piper_collect.errors import DatasetError
 
 ACTION = "action."
@@ -40,7 +40,7 @@ class ColumnPair:
 
 
 def column_pairs(
-    dataset: DatasetReader, *, needed: bool = True
+    dataset: EpisodeReader, *, needed: bool = True
 ) -> tuple[tuple[ColumnPair, ...], dict[str, str]]:
     """The pairs ``action.X`` and ``observation.X`` of one width, and the actions left over.
 
@@ -118,7 +118,7 @@ def _names(names: object) -> tuple[str, ...]:
     return tuple(str(name) for name in names)
 
 
-def _rotations(dataset: DatasetReader) -> dict[str, _Rotations]:
+def _rotations(dataset: EpisodeReader) -> dict[str, _Rotations]:
     """The quaternions that modality.json names, by column."""
     path = dataset.root / META / MODALITY
     found: dict[str, _Rotations] = {}

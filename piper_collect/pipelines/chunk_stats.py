@@ -10,11 +10,10 @@ from piper_collect.core.chunks import POSE_WIDTH, chunk_rows, delta_base, grid_r
 from piper_collect.core.running_stats import RunningStats
 from piper_collect.core.stats import ColumnStats
 from piper_collect.core.types import FloatArray
+from piper_collect.dataset.dialect import EpisodeReader
 from piper_collect.dataset.embodiment import KnownEmbodiment
-from piper_collect.dataset.layout import EPISODES, META
 from piper_collect.dataset.numeric import numeric_width
-from piper_collect.dataset.parquet import TIMESTAMP, column_values, read_table
-from piper_collect.dataset.reader import DatasetReader
+from piper_collect.dataset.parquet import TIMESTAMP, column_values
 from piper_collect.errors import DatasetError
 
 
@@ -34,7 +33,7 @@ class ChunkResult:
 
 
 def chunk_statistics(
-    dataset: DatasetReader, said: KnownEmbodiment, on_episode: Callable[[int], None]
+    dataset: EpisodeReader, said: KnownEmbodiment, on_episode: Callable[[int], None]
 ) -> ChunkResult | None:
     """The statistics that the dataset's embodiment asks for; None where it asks for none.
 
@@ -56,7 +55,7 @@ def chunk_statistics(
         raise DatasetError("holds no rows", where=dataset.root)
 
     def values() -> Iterator[dict[str, FloatArray]]:
-        for done, index in enumerate(dataset.episodes, start=1):
+        for done, index in enumerate(dataset.lines, start=1):
             yield {chunks.key: _chunk_values(dataset, said, chunks, index)}
             on_episode(done)
 
@@ -67,7 +66,7 @@ def chunk_statistics(
     return ChunkResult(chunks=chunks, count=sum(counts), stats=stats[chunks.key])
 
 
-def _check_columns(dataset: DatasetReader, said: KnownEmbodiment, chunks: ChunkStats) -> None:
+def _check_columns(dataset: EpisodeReader, said: KnownEmbodiment, chunks: ChunkStats) -> None:
     features = dataset.info["features"]
     widths = [numeric_width(features.get(key, {})) for key in (chunks.state, chunks.action)]
     if widths[0] is None or widths[0] != widths[1]:
@@ -81,16 +80,16 @@ def _check_columns(dataset: DatasetReader, said: KnownEmbodiment, chunks: ChunkS
         raise DatasetError("a pose is beyond the end of the columns", where=dataset.root, got=said.poses)
 
 
-def _all_times(dataset: DatasetReader) -> Iterator[FloatArray]:
+def _all_times(dataset: EpisodeReader) -> Iterator[FloatArray]:
     """When the rows of each episode were, float64 [T]."""
-    for index, line in dataset.episodes.items():
+    for index, line in dataset.lines.items():
         path = dataset.data_path(index)
-        times = column_values(read_table(path, [TIMESTAMP]), TIMESTAMP)[:, 0].astype(np.float64)
-        if len(times) != line.get("length") or not len(times):
+        times = column_values(dataset.rows(index, [TIMESTAMP]), TIMESTAMP)[:, 0].astype(np.float64)
+        if len(times) != line.length or not len(times):
             raise DatasetError(
-                f"has other rows than {META}/{EPISODES} says",
+                "has other rows than the list of episodes says",
                 where=path,
-                expected=line.get("length"),
+                expected=line.length,
                 got=len(times),
             )
         if not np.isfinite(times).all() or (np.diff(times) <= 0).any():
@@ -99,11 +98,11 @@ def _all_times(dataset: DatasetReader) -> Iterator[FloatArray]:
 
 
 def _chunk_values(
-    dataset: DatasetReader, said: KnownEmbodiment, chunks: ChunkStats, index: int
+    dataset: EpisodeReader, said: KnownEmbodiment, chunks: ChunkStats, index: int
 ) -> FloatArray:
     """All steps of all chunks of an episode, float64 [K * steps, D]."""
     path = dataset.data_path(index)
-    table = read_table(path, [TIMESTAMP, chunks.state, chunks.action])
+    table = dataset.rows(index, [TIMESTAMP, chunks.state, chunks.action])
     times, state, action = (
         column_values(table, key).astype(np.float64) for key in (TIMESTAMP, chunks.state, chunks.action)
     )

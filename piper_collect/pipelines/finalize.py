@@ -13,6 +13,7 @@ from piper_collect.core import windows
 from piper_collect.core.se3 import quat_normalize_wxyz
 from piper_collect.core.stats import ColumnStats, column_stats
 from piper_collect.core.types import FloatArray
+from piper_collect.dataset.dialect import EpisodeReader
 from piper_collect.dataset.embodiment import known_embodiment
 from piper_collect.dataset.guard import locked
 from piper_collect.dataset.json_files import json_bytes
@@ -20,7 +21,7 @@ from piper_collect.dataset.layout import DELTA_STATS, META, RELATIVE_STATS, STAG
 from piper_collect.dataset.metadata import stats_json
 from piper_collect.dataset.numeric import Columns, numeric_width, read_columns
 from piper_collect.dataset.pairs import OBSERVATION, ColumnPair, column_pairs
-from piper_collect.dataset.reader import DatasetReader, open_dataset
+from piper_collect.dataset.readers import open_any
 from piper_collect.errors import ConfigError, DatasetError
 from piper_collect.files import write_atomic
 from piper_collect.pipelines.chunk_stats import ChunkResult, chunk_statistics
@@ -144,7 +145,7 @@ def finalize(
             raise DatasetError(
                 "holds an interrupted save", where=root, hint="run the export again, which repairs it"
             )
-        dataset = open_dataset(root)
+        dataset = open_any(root)
         said = known_embodiment(root)
         pairs, left_out = column_pairs(dataset, needed=said.chunks is None)
         columns = _read(dataset, pairs, tell)
@@ -153,7 +154,7 @@ def finalize(
             key: column_stats(columns.values(key)) for key in columns.stored if key.startswith(OBSERVATION)
         }
         made = {name: observations | stats for name, stats in _windows(columns, entries, tell).items()}
-        total = len(dataset.episodes)
+        total = len(dataset.lines)
         chunks = chunk_statistics(dataset, said, lambda done: tell("chunks of episodes", done, total))
         if chunks is not None:
             made[chunks.chunks.file] = {chunks.chunks.key: chunks.stats}
@@ -171,11 +172,11 @@ def finalize(
     )
 
 
-def _read(dataset: DatasetReader, pairs: tuple[ColumnPair, ...], tell: Progress) -> Columns:
+def _read(dataset: EpisodeReader, pairs: tuple[ColumnPair, ...], tell: Progress) -> Columns:
     features = dataset.info["features"]
     keys = [k for k in features if k.startswith(OBSERVATION) and numeric_width(features[k]) is not None]
     keys += [pair.action for pair in pairs]
-    total = len(dataset.episodes)
+    total = len(dataset.lines)
     return read_columns(dataset, keys, lambda done: tell("reading episodes", done, total))
 
 

@@ -1,6 +1,6 @@
 """Reads LeRobot v3.0 datasets, our own and others'."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
@@ -13,7 +13,7 @@ from av.error import FFmpegError
 from numpy.typing import NDArray
 
 from piper_collect.core.types import FloatArray
-from piper_collect.dataset.dialect import EpisodeLine, VideoClip
+from piper_collect.dataset.dialect import EpisodeLine, VideoClip, frames_told
 from piper_collect.dataset.json_files import read_json, read_jsonl
 from piper_collect.dataset.layout import INFO, META, SESSIONS, SOURCES, STATS, check_template
 from piper_collect.dataset.parquet import parquet_file
@@ -72,6 +72,7 @@ class LeRobotV3Reader:
                 length=int(line["length"]),
                 tasks=tuple(map(str, line.get("tasks") or ())),
                 source=self.sources.get(index, {}),
+                frames=frames_told(self.sources.get(index, {})),
             )
             for index, line in self.episodes.items()
         }
@@ -93,15 +94,15 @@ class LeRobotV3Reader:
         template = check_template(self.info.get("video_path") or VIDEO_PATH, fields)
         return self.root / place_of(self._line(episode_index), video_prefix(key)).path(template, key)
 
-    def rows(self, episode_index: int) -> pa.Table:
-        """The rows of an episode; only the row groups that hold them are read.
+    def rows(self, episode_index: int, columns: Sequence[str] | None = None) -> pa.Table:
+        """The rows of an episode, all columns or those named; only the row groups that hold them are read.
 
         Raises:
             DatasetError: when the file cannot be read, or does not hold them.
         """
         path, line = self.data_path(episode_index), self._line(episode_index)
         first = int(line["dataset_from_index"]) - self._first_index(episode_index)
-        return read_rows(path, first, int(line["length"]))
+        return read_rows(path, first, int(line["length"]), columns)
 
     def _first_index(self, episode_index: int) -> int:
         """Rows of the dataset before the first one of the file that holds this episode."""
@@ -189,8 +190,8 @@ def open_v3(root: Path) -> LeRobotV3Reader:
     )
 
 
-def read_rows(path: Path, first: int, length: int) -> pa.Table:
-    """Rows ``first`` to ``first + length`` of a parquet file.
+def read_rows(path: Path, first: int, length: int, columns: Sequence[str] | None = None) -> pa.Table:
+    """Rows ``first`` to ``first + length`` of a parquet file; all columns, or those named.
 
     Raises:
         DatasetError: It cannot be read, or has fewer.
@@ -212,7 +213,11 @@ def read_rows(path: Path, first: int, length: int) -> pa.Table:
                     expected=f"at least {first + length}",
                     got=at,
                 )
-            return file.read_row_groups(groups, use_threads=False).slice(first - before, length)
+            missing = [key for key in columns or () if key not in file.schema_arrow.names]
+            if missing:
+                raise DatasetError("columns are missing", where=path, got=", ".join(missing))
+            known = None if columns is None else list(columns)
+            return file.read_row_groups(groups, known, use_threads=False).slice(first - before, length)
     except (OSError, pa.ArrowException) as err:
         raise DatasetError(f"not a readable parquet file: {err}", where=path) from err
 
