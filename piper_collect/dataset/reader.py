@@ -55,6 +55,7 @@ class DatasetReader:
     sources: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
     sessions: tuple[Mapping[str, Any], ...] = ()
     stats: Mapping[str, Any] | None = None
+    _lines: list[dict[int, EpisodeLine]] = field(default_factory=list, init=False, repr=False, compare=False)
 
     @property
     def lines(self) -> dict[int, EpisodeLine]:
@@ -63,6 +64,11 @@ class DatasetReader:
         Raises:
             DatasetError: A line has no length.
         """
+        if not self._lines:
+            self._lines.append(self._made_lines())
+        return self._lines[0]
+
+    def _made_lines(self) -> dict[int, EpisodeLine]:
         return {
             index: EpisodeLine(
                 length=self._length(index, line.get("length")),

@@ -60,6 +60,7 @@ class HDF5CasesReader:
     sources: Mapping[int, Line] = field(default_factory=dict)
     sessions: tuple[Line, ...] = ()
     first_rows: Mapping[int, int] = field(default_factory=dict)
+    _lines: list[dict[int, EpisodeLine]] = field(default_factory=list, init=False, repr=False, compare=False)
 
     @property
     def fps(self) -> float:
@@ -79,6 +80,11 @@ class HDF5CasesReader:
     @property
     def lines(self) -> dict[int, EpisodeLine]:
         """What every format tells of an episode, by number."""
+        if not self._lines:
+            self._lines.append(self._made_lines())
+        return self._lines[0]
+
+    def _made_lines(self) -> dict[int, EpisodeLine]:
         return {
             index: EpisodeLine(
                 length=line["length"],

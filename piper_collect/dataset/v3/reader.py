@@ -53,6 +53,7 @@ class LeRobotV3Reader:
     sources: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
     sessions: tuple[Mapping[str, Any], ...] = ()
     stats: Mapping[str, Any] | None = None
+    _lines: list[dict[int, EpisodeLine]] = field(default_factory=list, init=False, repr=False, compare=False)
 
     @property
     def fps(self) -> float:
@@ -67,6 +68,11 @@ class LeRobotV3Reader:
     @property
     def lines(self) -> dict[int, EpisodeLine]:
         """What every format tells of an episode, by number."""
+        if not self._lines:
+            self._lines.append(self._made_lines())
+        return self._lines[0]
+
+    def _made_lines(self) -> dict[int, EpisodeLine]:
         return {
             index: EpisodeLine(
                 length=int(line["length"]),
