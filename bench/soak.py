@@ -37,6 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--minutes", type=float, default=60.0, metavar="M", help="how long (3 for a short look)"
     )
+    parser.add_argument("--episodes", type=int, metavar="N", help="end after so many, if not before")
     parser.add_argument("--every", type=float, default=20.0, metavar="S", help="an episode each S seconds")
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="of the faults and their moments")
     parser.add_argument("--faults", nargs="+", choices=list(FAULTS), metavar="FAULT", help="only these")
@@ -48,7 +49,7 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bench_soak_")))
         cell = stack.enter_context(_cell(folder))
         soak = _Soak(cell, random.Random(args.seed), args.every)
-        soak.run(args.minutes * 60.0, args.faults or list(FAULTS))
+        soak.run(args.minutes * 60.0, args.faults or list(FAULTS), args.episodes)
         processes = [_held(life) for life in cell.lives if len(life.samples) >= LONG_ENOUGH]
     rows = soak.rows()
     total: dict[str, Any] = {key: sum(row[key] for row in rows) for key in _SUMMED}
@@ -99,11 +100,11 @@ class _Soak:
         self.said_ns: dict[str, int] = {}
         self.notes: list[str] = []
 
-    def run(self, seconds: float, faults: list[str]) -> None:
-        """Go round the faults, in another order each time, until the time is over."""
+    def run(self, seconds: float, faults: list[str], episodes: int | None = None) -> None:
+        """Go round the faults, in another order each time, until the time is over or so many are made."""
         end_s = time.monotonic() + seconds
         order: list[str] = []
-        while time.monotonic() < end_s:
+        while time.monotonic() < end_s and (episodes is None or len(self.done) < episodes):
             if not order:
                 order = self.chance.sample(faults, len(faults))
             self.episode(order.pop())

@@ -17,6 +17,7 @@ from piper_collect.core.overview import counted, spread, summed
 from piper_collect.pipelines.overview.at_work import is_locked
 from piper_collect.pipelines.overview.dataset import dataset_overview
 from piper_collect.pipelines.overview.recordings import recordings_overview
+from piper_collect.pipelines.validate_bag import validate_bag
 from piper_collect.report.overview import overview_lines, spoken_bytes
 
 SESSIONS = ["pick_20260101_120000", "pick_20260102_120000"]
@@ -202,6 +203,29 @@ def test_a_session_with_something_unfinished(tmp_path, bags):
     assert facts["cameras"]["cam"] == {"height": 16, "width": 32}
     assert overview.next_steps[0][0] == f"piper-collect recover {session}"
     assert f"{unfinished} was never finished" in overview.problems
+
+
+def test_each_count_of_losses_is_named(tmp_path, bags):
+    bag = shutil.copytree(bags / SESSIONS[0] / "episode_000000", tmp_path / "episode_000000")
+    topics = {
+        "/arm/joint_states": {"lost": 7, "missing_by_stamps": 9},
+        "/cam/image_raw": {"lost": 0, "missing_by_stamps": 2},
+        "/arm/status": {"lost": 0, "missing_by_stamps": None},
+        "/quest/input": {"lost": 0, "missing_by_stamps": None, "missing_by_sequence": 4},
+    }
+    losses = {name: counts["lost"] for name, counts in topics.items()}
+    (bag / EPISODE_JSON).write_text(json.dumps({"outcome": "success", "losses": losses, "topics": topics}))
+    overview = recordings_overview(bag)
+    assert said(overview)["losses"] == [
+        "/arm/joint_states 7 (published and not arrived, by DDS)",
+        "/arm/joint_states 9, /cam/image_raw 2 (never taken or lost anywhere, by the stamps)",
+        "/quest/input 4 (lost between headset and host, by its numbers)",
+    ]
+    report = validate_bag(bag)
+    found = {(f.code, f.where.rpartition(" ")[2]) for f in report.findings}
+    assert {("loss", "/arm/joint_states"), ("samples-missing", "/quest/input")} <= found
+    by_bag = report.facts["by_bag"]["episode_000000"]["topics"]
+    assert by_bag["/arm/joint_states"]["missing_by_stamps"] == 0  # counted anew, of what is there
 
 
 def test_one_bag_lists_its_topics(bags):

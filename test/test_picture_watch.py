@@ -123,7 +123,7 @@ MAKERS = {"sensor_msgs/msg/Image": raw_image, "sensor_msgs/msg/CompressedImage":
 
 
 @pytest.mark.parametrize("kind", MAKERS)
-def test_real_messages_are_told_apart(kind):
+def test_real_messages_are_told_apart(kind, tally):
     watch = PictureWatch()
     watch.begin_episode(START_NS)
     live, codec = LivePictures("/cam", watch), Definitions().codec(kind)
@@ -149,6 +149,7 @@ def test_real_messages_are_told_apart(kind):
     assert len(watch.flaws) == 3
     assert "64x48" in watch.flaws[2]
     assert "to 32x24" in watch.flaws[2]
+    tally("flaws of pictures told", len(watch.flaws))
     live.take(codec, b"\0\1\0\0" + bytes(9), at_ns)  # no image: told by others
     assert len(watch.flaws) == 3
 

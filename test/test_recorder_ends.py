@@ -58,7 +58,7 @@ def test_messages_that_were_overwritten_before_they_arrived_are_counted(studio):
     assert len(ours[JOINTS]) + lost == len(studio.sent[JOINTS])
 
 
-def test_a_topic_that_falls_silent_before_the_stop_makes_the_episode_incomplete(rig):
+def test_a_topic_that_falls_silent_before_the_stop_makes_the_episode_incomplete(rig, tally):
     studio = Studio(rig, config_of(rig.folder / "recordings", fresh_s=1.0))
     studio.ready()
     began_ns = studio.rig.now_ns()
@@ -78,6 +78,7 @@ def test_a_topic_that_falls_silent_before_the_stop_makes_the_episode_incomplete(
     seconds = re.fullmatch(rf"{TARGET}: silent for (\d+\.\d) s", silent)
     assert seconds is not None
     assert 1.0 <= float(seconds[1]) <= (studio.rig.now_ns() - began_ns) / 1e9
+    tally("episodes marked")
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

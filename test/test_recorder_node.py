@@ -239,7 +239,7 @@ def test_discard_leaves_nothing_and_delete_last_takes_the_newest(studio):
     assert list(studio.root.iterdir()) == []
 
 
-def test_best_effort_latched_and_late_publishers_are_recorded(rig):
+def test_best_effort_latched_and_late_publishers_are_recorded(rig, tally):
     from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
     from sensor_msgs.msg import JointState
 
@@ -290,6 +290,7 @@ def test_best_effort_latched_and_late_publishers_are_recorded(rig):
         }
     assert offered["/hasty"] == ("best_effort", "volatile")
     assert offered["/latched"] == ("reliable", "transient_local")
+    tally("publishers recorded", 3)
     assert "/absent" not in offered
 
 

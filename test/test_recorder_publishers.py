@@ -30,6 +30,7 @@ class Stage:
         self.camera = rig.publisher(Image, CAMERA)
         self.shown = 0
         self.size, self.level, self.frozen = (8, 16), 100, False
+        self.stamp = None
 
     def turn(self):
         """One message of each."""
@@ -44,7 +45,7 @@ class Stage:
             pixels[::2] = self.shown % 50
         height, width = self.size
         message = Image(height=height, width=width, encoding="rgb8", step=3 * width, data=pixels.tobytes())
-        message.header.stamp = stamp_msg(self.rig.now_ns())
+        message.header.stamp = self.stamp or stamp_msg(self.rig.now_ns())
         self.camera.publish(message)
 
     def until_told(self, topic, words):
@@ -61,6 +62,8 @@ def episode(ros_run, tmp_path_factory):
     from sensor_msgs.msg import JointState
     from std_msgs.msg import String
 
+    from piper_collect.nodes.convert import stamp_msg
+
     with rig_in(ros_run, tmp_path_factory.mktemp("publishers")) as rig:
         stage = Stage(rig)
         studio, node = stage.studio, rig.node
@@ -74,6 +77,10 @@ def episode(ros_run, tmp_path_factory):
         stage.until_told(CAMERA, "its pictures are black")
         stage.level, stage.size = 100, (4, 8)
         stage.until_told(CAMERA, "its pictures changed from 16x8 rgb8 to 8x4 rgb8")
+
+        stage.stamp = stamp_msg(rig.now_ns())
+        stage.until_told(CAMERA, "its stamp stands still for ")
+        stage.stamp = None
 
         second = rig.publisher(TeleopTarget, TARGET)
         stage.until_told(TARGET, "2 publishers send on it (/bench, /bench)")
@@ -98,6 +105,7 @@ def episode(ros_run, tmp_path_factory):
         rig.until(late.get_subscription_count, "nobody subscribes to the late topic")
         late.publish(JointState())
         rig.until(lambda: studio.topic(LATE).messages == 1, "the late topic is not recorded")
+        stage.until_told(LATE, "its publisher was found only after the episode began")
 
         studio.said = studio.trigger("stop_episode").message
         studio.episode = one_session(studio.root) / "episode_000000"
@@ -112,6 +120,7 @@ def test_the_answer_to_the_stop_and_the_episode_name_each_flaw(episode, tally):
             "its picture is frozen for ",
             "its pictures are black for ",
             "its pictures changed from 16x8",
+            "its stamp stands still for ",
         ),
         TARGET: ("2 publishers send on it (/bench, /bench)",),
         JOINTS: ("its publisher restarted 1 times", "its publisher changed its QoS"),
@@ -123,6 +132,7 @@ def test_the_answer_to_the_stop_and_the_episode_name_each_flaw(episode, tally):
             assert said in episode.said
             tally("flaws told live and kept")
     assert any(flaw.startswith("its type changed from") for flaw in record["topics"][EXTRA]["flaws"])
+    assert record["topics"][LATE]["flaws"] == ["its publisher was found only after the episode began"]
     assert not any(reason.startswith((EXTRA, LATE)) for reason in record["incomplete_reasons"])
 
 

@@ -1,5 +1,7 @@
 """The recorder's view of a topic: rates, ages, losses, and when an episode may start."""
 
+from collections.abc import Callable
+
 import pytest
 
 from piper_collect.core.topics import TopicMonitor, incomplete_reasons, start_refusal, topic_counts
@@ -162,8 +164,9 @@ def monitor() -> TopicMonitor:
 @pytest.mark.parametrize("first", [1, 9, 10, 11, 400])
 @pytest.mark.parametrize("told_first", [True, False])
 def test_another_publisher_is_one_restart_whatever_its_numbers_say(
-    monitor: TopicMonitor, first: int, told_first: bool
+    monitor: TopicMonitor, first: int, told_first: bool, tally: Callable[..., None]
 ) -> None:
+    tally("restarts noticed")
     monitor.see_publishers([], frozenset())  # the old one has died
     if told_first or first > 9:
         monitor.see_publishers(["/arm"], frozenset({b"B"}))
@@ -218,3 +221,62 @@ def test_what_is_counted_of_a_topic_is_kept_whether_it_is_required_or_not(monito
     assert reasons(monitor, end_ns=30 * SECOND) == []
     counts = topic_counts([monitor])["/a"]
     assert (counts["required"], counts["flaws"]) == (False, ["its type changed"])
+
+
+def test_a_publisher_that_is_found_in_the_episode_is_told() -> None:
+    monitor = TopicMonitor(name="/late", required=False)
+    monitor.see_publishers([], frozenset())
+    monitor.begin_episode(10 * SECOND)
+    assert monitor.flaws == []
+    monitor.see_publishers(["/late"], frozenset({b"L"}))
+    published(1, 2, monitor=monitor)
+    assert topic_counts([monitor])["/late"]["flaws"] == [
+        "its publisher was found only after the episode began"
+    ]
+    monitor.begin_episode(20 * SECOND)
+    assert monitor.flaws == []
+
+
+# -- what the stamps say --------------------------------------------------------------------------
+
+
+def test_a_stamp_that_stands_still_is_told_while_it_does_and_of_the_episode_after_that() -> None:
+    monitor = episode_with(0)
+    sent_ns, sequence = 10 * SECOND, 3
+
+    def send(count: int, *, still: bool) -> None:
+        nonlocal sent_ns, sequence
+        for _ in range(count):
+            sent_ns, sequence = sent_ns + 100_000_000, sequence + 1
+            stamp_ns = monitor.newest_stamp_ns if still else sent_ns
+            monitor.receive(receive_ns=sent_ns, stamp_ns=stamp_ns, sequence=sequence)
+            monitor.messages += 1
+
+    send(10, still=False)
+    send(9, still=True)
+    assert (monitor.reason(sent_ns, FRESH), monitor.flaws) == ("", [])
+    send(6, still=True)
+    assert monitor.reason(sent_ns, FRESH) == "its stamp stands still for 1.5 s"
+    assert start_refusal([monitor], sent_ns, FRESH)
+    send(10, still=False)
+    assert monitor.reason(sent_ns, FRESH) == ""
+    assert reasons(monitor, end_ns=sent_ns) == ["/arm/joint_states: its stamp stands still for 1.5 s"]
+    monitor.begin_episode(sent_ns)
+    send(10, still=False)
+    assert reasons(monitor, end_ns=sent_ns) == []
+
+
+def test_unset_stamps_stand_still_by_another_name() -> None:
+    monitor = episode_with(*range(0, 3000, 100), stamped=False)
+    assert (monitor.flaws, monitor.zero_stamps) == ([], 30)
+
+
+def test_what_is_missing_by_the_stamps_stands_beside_what_dds_counted() -> None:
+    arrivals = [at for at in range(0, 3000, 10) if at not in (500, 510, 2000)]
+    monitor = episode_with(*arrivals)
+    monitor.receive(receive_ns=13 * SECOND, stamp_ns=13 * SECOND, sequence=1000)
+    counts = topic_counts([monitor])["/arm/joint_states"]
+    assert (counts["lost"], counts["missing_by_stamps"]) == (1000 - 3 - len(arrivals), 3)
+    assert "missing_by_sequence" not in counts
+    monitor.begin_episode(14 * SECOND)
+    assert topic_counts([monitor])["/arm/joint_states"]["missing_by_stamps"] is None

@@ -51,7 +51,7 @@ def test_a_clean_bag_has_its_numbers_and_no_findings(tmp_path):
     assert (facts["task"], facts["outcome"]) == ("pick the cube", "success")
     assert facts["topics"][TARGET] == {
         "type": "piper_collect/msg/TeleopTarget", "messages": 120, "clock": "header", "rate_hz": 200.0,
-        "jitter_ms": 0.0, "longest_gap_ms": 5.0, "offset_ms": 1.0, "drift_ppm": None,
+        "jitter_ms": 0.0, "missing_by_stamps": 0, "longest_gap_ms": 5.0, "offset_ms": 1.0, "drift_ppm": None,
     }  # fmt: skip
     assert facts["images"] == {IMAGES: {"encodings": "jpeg", "sizes": "64×48", "unusable": 0, "decoded": 8}}
     counts = facts["alignment"]

@@ -61,7 +61,7 @@ def test_the_gap_is_marked(made, tmp_path):
 def test_bags(made, tmp_path, capsys):
     page = tmp_path / "report.html"
     assert main(["validate", str(made / "bags"), "--html", str(page), "--profile", "train"]) == 0
-    assert "2 bags, 36 rows, 0 errors, 2 warnings" in capsys.readouterr().out
+    assert "2 bags, 36 rows, 0 errors, 3 warnings" in capsys.readouterr().out
     assert len(read_page(page).of_class("episode")) == 2
     assert main(["validate", str(made / "bags"), "--fail-on", "warn"]) == 3
 

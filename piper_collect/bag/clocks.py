@@ -76,6 +76,10 @@ class TopicClock:
         """int64 [N], when each message was received, used or not."""
         return np.frombuffer(self._receive_ns, dtype=np.int64)
 
+    def header_ns(self) -> StampArray:
+        """int64 [N] header stamps, 0 where one is unset or there is no header."""
+        return np.frombuffer(self._header_ns, dtype=np.int64)
+
     def stamped(self) -> Stamped:
         """The messages that have a header stamp, for who judges the clock behind them."""
         if not self._any_set:

@@ -35,7 +35,9 @@ class EpisodeRecord:
         end_ns: ROS time of the stop call.
         tool_version: Version of the recorder.
         clock_steps: How the recorder's clock was set during the episode.
-        losses: Messages lost, by topic.
+        losses: Messages that were published and did not arrive, as DDS counts, by topic.
+        missing_by_stamps: Samples that were never taken or got lost anywhere, by topic.
+        missing_by_sequence: The same by numbers in the messages, of topics that have such.
         messages: Messages that the recorder wrote, by topic.
         session_record: Provenance record of the session.
         config_text: YAML text of the configuration that it was recorded with.
@@ -51,6 +53,8 @@ class EpisodeRecord:
     tool_version: str = ""
     clock_steps: tuple[HostStep, ...] = ()
     losses: Mapping[str, object] = field(default_factory=dict)
+    missing_by_stamps: Mapping[str, object] = field(default_factory=dict)
+    missing_by_sequence: Mapping[str, object] = field(default_factory=dict)
     messages: Mapping[str, object] = field(default_factory=dict)
     session_record: Mapping[str, object] | None = None
     config_text: str = ""
@@ -86,6 +90,8 @@ def read_record(bag: BagReader) -> EpisodeRecord:
         tool_version=str(known.get("tool_version") or ""),
         clock_steps=_clock_steps(known.get("clock_steps"), where),
         losses=_mapping(json_value(known.get("losses"), where, "losses")),
+        missing_by_stamps=_by_topic(known.get("topics"), "missing_by_stamps"),
+        missing_by_sequence=_by_topic(known.get("topics"), "missing_by_sequence"),
         messages=_mapping(known.get("messages_in_bag")),
         session_record=_mapping(session_record) or None,
         config_text=str(bag.custom_data.get("session_config") or ""),
@@ -143,8 +149,7 @@ def session_losses(bag: BagReader, record: EpisodeRecord) -> Iterator[Mapping[st
         except BagError:
             continue
         if known.get("session") == record.session:
-            topics = _mapping(known.get("topics"))
-            yield {name: _mapping(counts).get("lost") for name, counts in topics.items()}
+            yield _by_topic(known.get("topics"), "lost")
 
 
 def path_text(path: str | Path) -> str:
@@ -199,6 +204,12 @@ def json_value(value: object, where: Path, key: str) -> object:
 
 def _mapping(value: object) -> dict[str, object]:
     return {str(k): v for k, v in value.items()} if isinstance(value, Mapping) else {}
+
+
+def _by_topic(topics: object, key: str) -> dict[str, object]:
+    """One of the counts that ``episode.json`` has of each topic."""
+    counts = {name: _mapping(told) for name, told in _mapping(topics).items()}
+    return {name: told[key] for name, told in counts.items() if key in told}
 
 
 def _clock_steps(value: object, where: Path) -> tuple[HostStep, ...]:

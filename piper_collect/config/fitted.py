@@ -3,7 +3,8 @@
 from collections.abc import Container
 from dataclasses import replace
 
-from piper_collect.config.profile import ColumnSpec, Profile
+from piper_collect.config.column_spec import ColumnSpec
+from piper_collect.config.profile import Profile
 from piper_collect.errors import ConfigError
 
 

@@ -6,8 +6,12 @@ from dataclasses import dataclass, field
 
 from piper_collect.core.live_clock import LiveClock
 from piper_collect.core.picture_watch import PictureWatch
+from piper_collect.core.stamp_gaps import NumberGaps, StampGaps
 
 RATE_WINDOW_NS = 2_000_000_000
+STILL_NS = 1_000_000_000
+"""Messages that bring the same stamp for so long bring nothing new."""
+
 SEQUENCE_UNKNOWN = 0
 NO_MESSAGE = "no message yet"
 
@@ -35,6 +39,8 @@ class TopicMonitor:
         longest_gap_ns: Longest time without a message in the running episode, up to the newest one.
         pictures: What is noticed of a camera's pictures; None where the topic is no camera's.
         clock: What is noticed of the clock that stamps it; None where the topic feeds no source or camera.
+        gaps: Samples missing from the running episode by their stamps, whatever became of them.
+        numbers: The same by numbers in the messages; None where they have none.
     """
 
     name: str
@@ -53,6 +59,11 @@ class TopicMonitor:
     newest_stamp_ns: int = 0
     pictures: PictureWatch | None = None
     clock: LiveClock | None = None
+    gaps: StampGaps = field(default_factory=StampGaps)
+    numbers: NumberGaps | None = None
+    _still_since_ns: int = 0
+    _still_ns: int = 0
+    _stillest_ns: int = 0
     _notes: dict[str, None] = field(default_factory=dict)
     _writers: frozenset[bytes] = frozenset()
     _foretold: int = 0
@@ -66,7 +77,11 @@ class TopicMonitor:
         self.messages = self.lost = self.restarts = self.zero_stamps = self.longest_gap_ns = 0
         self._begun_ns = start_ns
         self._foretold = 0
+        self._still_since_ns, self._still_ns, self._stillest_ns = start_ns, 0, 0
         self._notes.clear()
+        self.gaps.begin_episode()
+        if self.numbers is not None:
+            self.numbers.begin_episode()
         if self.pictures is not None:
             self.pictures.begin_episode(start_ns)
         if self.clock is not None:
@@ -88,6 +103,8 @@ class TopicMonitor:
             self.note(mixed_sources(self.publishers))
         if not writers:
             return  # who comes next is compared with those who were
+        if self._begun_ns and not self._writers:
+            self.note("its publisher was found only after the episode began")
         new, gone = writers - self._writers, self._writers - writers
         found = max(0, min(len(new), len(gone)) - self._unexplained)
         self.restarts += found
@@ -114,6 +131,9 @@ class TopicMonitor:
             self.zero_stamps += 1
         if stamp_ns is not None and self.clock is not None:
             self.clock.add(receive_ns, stamp_ns)
+        if stamp_ns is not None:
+            self._note_still(receive_ns, stamp_ns)
+            self.gaps.add(receive_ns, stamp_ns)
         self.newest_receive_ns = receive_ns
         self.newest_stamp_ns = stamp_ns or 0
         self._arrivals.append(receive_ns)
@@ -146,6 +166,8 @@ class TopicMonitor:
         if silent_ns > fresh_ns and self.required:
             return f"silent for {silent_ns / 1e9:.1f} s"
         seen = self.pictures.reason if self.pictures is not None else ""
+        if self._still_ns >= STILL_NS:
+            return _stands_still(self._still_ns)
         return seen or (self.clock.refusal if self.clock is not None else "")
 
     def advice(self, now_ns: int, fresh_ns: int) -> str:
@@ -157,8 +179,9 @@ class TopicMonitor:
         """What was wrong with the topic in the running episode so far, but for losses and silence."""
         restarted = [f"its publisher restarted {self.restarts} times"] if self.restarts else []
         seen = self.pictures.flaws if self.pictures is not None else []
+        still = [_stands_still(self._stillest_ns)] if self._stillest_ns >= STILL_NS else []
         stamped = self.clock.flaws if self.clock is not None else []
-        return [*restarted, *self._notes, *seen, *stamped]
+        return [*restarted, *self._notes, *still, *seen, *stamped]
 
     def silence_ns(self, end_ns: int) -> int:
         """The longest time without a message in the episode that ends at ``end_ns``."""
@@ -183,9 +206,21 @@ class TopicMonitor:
             gap_ns = min(gap_ns, stamp_ns - self.newest_stamp_ns)
         self.longest_gap_ns = max(self.longest_gap_ns, gap_ns)
 
+    def _note_still(self, receive_ns: int, stamp_ns: int) -> None:
+        """Measure for how long messages have brought one and the same stamp."""
+        if not stamp_ns or stamp_ns != self.newest_stamp_ns:
+            self._still_since_ns, self._still_ns = receive_ns, 0
+            return
+        self._still_ns = receive_ns - self._still_since_ns
+        self._stillest_ns = max(self._stillest_ns, self._still_ns)
+
     def _forget(self, now_ns: int) -> None:
         while self._arrivals and self._arrivals[0] < now_ns - RATE_WINDOW_NS:
             self._arrivals.popleft()
+
+
+def _stands_still(still_ns: int) -> str:
+    return f"its stamp stands still for {still_ns / 1e9:.1f} s"
 
 
 def mixed_sources(publishers: Sequence[str]) -> str:
@@ -236,6 +271,8 @@ def topic_counts(monitors: Iterable[TopicMonitor]) -> dict[str, dict[str, object
             "required": monitor.required,
             "messages": monitor.messages,
             "lost": monitor.lost,
+            "missing_by_stamps": monitor.gaps.missing,
+            **({"missing_by_sequence": monitor.numbers.lost} if monitor.numbers is not None else {}),
             "publisher_restarts": monitor.restarts,
             "zero_stamps": monitor.zero_stamps,
             "flaws": monitor.flaws,

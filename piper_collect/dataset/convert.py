@@ -1,5 +1,6 @@
 """A dataset in another format: the rows as they are, the videos packet by packet, and what is lost told."""
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,12 +29,14 @@ from piper_collect.dataset.layout import (
     STAGING,
     STATS_STATE,
 )
+from piper_collect.dataset.parquet import column_values, list_cells
 from piper_collect.dataset.reader import DatasetReader
 from piper_collect.dataset.readers import open_any
 from piper_collect.dataset.renumber import renumbered, used_tasks
 from piper_collect.dataset.transaction import LEROBOT_FOLDERS, Transaction
 from piper_collect.dataset.v3.layout import QUANTILES_STATE
 from piper_collect.dataset.v3.reader import LeRobotV3Reader
+from piper_collect.dataset.v3.statistics import array_shapes
 from piper_collect.dataset.v3.tables import episode_tables, stats_of
 from piper_collect.errors import DatasetError
 
@@ -261,6 +264,37 @@ def _left_out(source: Convertible) -> Iterator[str]:
         yield f"{path.name}: beside the dataset's own folders"
     if list(source.episodes) != list(range(len(source.episodes))):
         yield "episode numbers: they had gaps, and go from 0 now; extras are left out"
+
+
+def depth_features(features: Mapping[str, Any]) -> tuple[str, ...]:
+    """Keys of the depth images in rows: pictures of one channel."""
+    images = {k: f for k, f in features.items() if f["dtype"] == "image"}
+    return tuple(k for k, f in images.items() if len(f["shape"]) == 3 and f["shape"][2] == 1)
+
+
+def flat_features(features: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Features of a format whose cells are lists at most, and the keys of those that were arrays."""
+    arrays = tuple(array_shapes(features))
+    flat = {
+        k: {**f, "shape": [math.prod(f["shape"])], "names": None} for k, f in features.items() if k in arrays
+    }
+    return {k: flat.get(k, f) for k, f in features.items()}, arrays
+
+
+def with_flat_cells(table: pa.Table, arrays: Sequence[str]) -> pa.Table:
+    """The rows with the cells of ``arrays`` as lists, row by row."""
+    for key in arrays:
+        table = table.set_column(
+            table.schema.get_field_index(key), key, list_cells(column_values(table, key))
+        )
+    return table
+
+
+def flat_notes(features: Mapping[str, Any], arrays: Sequence[str]) -> Iterator[str]:
+    """What became of the arrays, one line each."""
+    for key in arrays:
+        extents = " x ".join(map(str, features[key]["shape"]))
+        yield f"{key}: an array of {extents} is a list now, row by row"
 
 
 def count_pictures(source: Convertible, index: int, key: str) -> ImageHistogram:

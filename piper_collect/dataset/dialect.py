@@ -37,12 +37,14 @@ class DatasetKind:
         fps: Nominal row rate.
         robot_type: As info.json names it.
         cameras: (height, width) of the recorded frames by camera name, in their order.
+        depths: (height, width) of depth images, by ``depth_name`` of their cameras.
     """
 
     profile: Profile
     fps: float
     robot_type: str
     cameras: Mapping[str, tuple[int, int]]
+    depths: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
     def stager(self) -> EpisodeStager:
         """What stages its episodes.
@@ -51,9 +53,13 @@ class DatasetKind:
             DatasetError: The columns or picture sizes cannot be those of a dataset.
         """
         sizes = {camera: encoded_size(*size) for camera, size in self.cameras.items()}
-        features = dataset_features(self.profile, sizes)
+        features = dataset_features(self.profile, sizes, self.depths)
         return EpisodeStager(
-            profile=self.profile, features=features, fps=self.fps, cameras=dict(self.cameras)
+            profile=self.profile,
+            features=features,
+            fps=self.fps,
+            cameras=dict(self.cameras),
+            depths=dict(self.depths),
         )
 
 

@@ -6,9 +6,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from piper_collect.config.column_spec import ColumnSpec
 from piper_collect.config.embodiment import ChunkStats, Readiness
 from piper_collect.config.parse import parse
-from piper_collect.config.profile import ColumnSpec, Profile
+from piper_collect.config.profile import Profile
 from piper_collect.core.chunks import POSE_WIDTH
 from piper_collect.dataset.json_files import read_json
 from piper_collect.dataset.layout import META
@@ -62,12 +63,12 @@ def embodiment_json(profile: Profile, robot_type: str, modality: Mapping[str, An
 
 def pose_starts(profile: Profile, column: ColumnSpec) -> tuple[int, ...]:
     """First element of each part of a column that is a pose with rotation-6D."""
-    known = {c.key: c for c in profile.columns if c.source}
+    widths = {c.key: c.width for c in profile.columns if c.source}
     starts, at = [], 0
     for part in column.parts:
         if part.form == "pose_rot6d":
             starts.append(at)
-        at += part.width(len(known[part.column].names))
+        at += part.width(widths.get(part.column, 0))
     return tuple(starts)
 
 

@@ -7,7 +7,6 @@ from datetime import datetime
 from pathlib import Path
 
 from rclpy.callback_groups import ReentrantCallbackGroup
-from rclpy.serialization import deserialize_message
 from rclpy.task import Future
 from std_srvs.srv import Trigger
 
@@ -22,17 +21,18 @@ from piper_collect.bag.session_folder import (
     room_refusal,
 )
 from piper_collect.config.load import dump_session
-from piper_collect.config.names import ARM_STATUS_TOPIC, RECORDER_STATUS_TOPIC, image_topic, resolve_topic
+from piper_collect.config.names import RECORDER_STATUS_TOPIC, image_topic, resolve_topic
 from piper_collect.core.drain import Drain
 from piper_collect.core.host_clock import HostClock, told_steps
 from piper_collect.core.mit import control_record
 from piper_collect.core.naming import session_name
-from piper_collect.core.provenance import FirmwareSource, session_record
+from piper_collect.core.provenance import session_record
 from piper_collect.core.topics import TopicMonitor, incomplete_reasons, start_refusal, topic_counts
 from piper_collect.errors import PiperCollectError, SessionError
-from piper_collect.msg import ArmStatus, RecorderStatus
+from piper_collect.msg import RecorderStatus
 from piper_collect.nodes.camera_devices import CameraDevices
 from piper_collect.nodes.company import look_time_s, refuse_company
+from piper_collect.nodes.contents import Contents
 from piper_collect.nodes.convert import duration_msg, stamp_msg, topic_status_msg
 from piper_collect.nodes.qos import LATCHED_QOS
 from piper_collect.nodes.runtime import SessionNode, run_node
@@ -66,9 +66,7 @@ class RecorderNode(SessionNode):
         self._told_state = self._last_state = -1
         self._state_since_ns = self._started_ns
         self._saved = 0
-        self._arm_status_topic = resolve_topic(ARM_STATUS_TOPIC, self.config.session.namespace)
-        self._firmware = self.config.arm.firmware
-        self._firmware_source: FirmwareSource | None = "configuration" if self._firmware else None
+        self._contents = Contents(self.config)
         self._topics = RawSubscriptions(self, self.config, self._receive, watch_pictures=True)
         self._devices = CameraDevices(self, self.config)
         self._status_publisher = self.create_publisher(RecorderStatus, RECORDER_STATUS_TOPIC, LATCHED_QOS)
@@ -213,15 +211,14 @@ class RecorderNode(SessionNode):
     def _receive(
         self, monitor: TopicMonitor, payload: bytes, receive_ns: int, publish_ns: int | None
     ) -> None:
-        if monitor.name == self._arm_status_topic and monitor.type == "piper_collect/msg/ArmStatus":
-            reported = deserialize_message(payload, ArmStatus).firmware
-            if reported:
-                self._firmware, self._firmware_source = reported, "arm/status"
+        self._contents.take(monitor, payload)
         if self._drain is not None:
             self._drain.receive(receive_ns)
         if self._recording is not None:
             if step := self._host_clock.look():
                 self.get_logger().warning(told_steps([step]))
+                for other in self._monitors():
+                    other.gaps.note_step(step)
             self._write(monitor, payload, receive_ns, publish_ns)
 
     def _write(
@@ -324,12 +321,14 @@ class RecorderNode(SessionNode):
             input_device=config.session.input_device,
             arm={
                 "model": config.arm.model,
-                "firmware": self._firmware,
-                "firmware_source": self._firmware_source,
+                "firmware": self._contents.firmware,
+                "firmware_source": self._contents.firmware_source,
                 "dh_offset": config.arm.dh_offset,
             },
             control=control_record(
-                asdict(config.control), over_can=config.devices.arm == "can", firmware=self._firmware
+                asdict(config.control),
+                over_can=config.devices.arm == "can",
+                firmware=self._contents.firmware,
             ),
             cameras=self._devices.records(),
             fps=config.session.fps,

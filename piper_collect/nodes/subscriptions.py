@@ -16,7 +16,7 @@ from piper_collect.bag.definitions import Codec, Definitions
 from piper_collect.bag.live_pictures import LivePictures
 from piper_collect.bag.source_check import IMAGE_TYPES, SourceCheck
 from piper_collect.bag.storage import TopicInfo
-from piper_collect.config.names import clock_policies, recorded_topics
+from piper_collect.config.names import camera_periods_ns, clock_policies, recorded_topics
 from piper_collect.config.schema import SessionConfig
 from piper_collect.config.share import share_dir
 from piper_collect.core.live_clock import LiveClock
@@ -68,6 +68,8 @@ class RawSubscriptions:
         self._sources = SourceCheck(config, self._definitions)
         for name in self._sources.cameras if watch_pictures else ():
             self.monitors[name].pictures = PictureWatch()
+        for name, period_ns in camera_periods_ns(config).items():
+            self.monitors[name].gaps.nominal_ns = period_ns
         for name, policy in clock_policies(config).items():
             self.monitors[name].clock = LiveClock(policy=policy)
         self._unread = {name for name in wanted if self._sources.feeds(name)}

@@ -32,6 +32,7 @@ def topic_facts(survey: TopicSurvey, timing: Timing | None) -> dict[str, Any]:
         "clock": survey.clock.source,
         "rate_hz": _rounded(stamps.rate_hz, 2),
         "jitter_ms": _rounded(stamps.jitter_ms, 3),
+        "missing_by_stamps": timing.missing,
         "longest_gap_ms": _rounded(stamps.longest_ms, 3),
         "offset_ms": _rounded(offset.median_ms if offset else None, 3),
         "drift_ppm": _rounded(offset.drift_ppm if offset else None, 1),

@@ -1,6 +1,6 @@
 """What is wrong with a bag, or worth a look, from what was measured of it."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from piper_collect.config.names import image_topic, resolve_topic
 from piper_collect.config.schema import SessionConfig
 from piper_collect.core.clock_faults import told_set
 from piper_collect.core.findings import Finding, Level
+from piper_collect.core.host_clock import HostStep
 from piper_collect.core.pacing import (
     ANOTHER_CLOCK_MS,
     CAMERA_RATE_SHARE,
@@ -24,6 +25,7 @@ from piper_collect.core.pacing import (
     pacing,
 )
 from piper_collect.core.source_clock import fit_clock
+from piper_collect.core.stamp_gaps import missing_by_stamps
 from piper_collect.core.types import RawEpisode, StampArray
 
 _NS_PER_S = 1e9
@@ -72,11 +74,13 @@ class Timing:
         stamps: Steps between the stamps in use.
         offset: Against the times of receipt; None where no stamp is set.
         set_ns: By how much the clock that stamps them was set, each time.
+        missing: Samples that are missing by the stamps; None where the topic has no rate.
     """
 
     stamps: Pacing
     offset: ClockOffset | None
     set_ns: tuple[int, ...] = ()
+    missing: int | None = None
 
 
 def finding(level: Level, code: str, where: str, text: str) -> Finding:
@@ -126,8 +130,12 @@ def record_findings(bag: BagReader, record: EpisodeRecord, where: str) -> Iterat
         yield finding("error", "incomplete", where, text)
     for topic, lost in record.losses.items():
         if isinstance(lost, int) and lost > 0:
-            text = f"{lost} messages were published and never arrived at the recorder"
+            text = f"{lost} messages were published and never arrived at the recorder, by DDS's numbers"
             yield finding("warning", "loss", f"{where} {topic}", text)
+    for topic, missing in record.missing_by_sequence.items():
+        if isinstance(missing, int) and missing > 0:
+            text = f"{missing} samples are missing by their own numbers: lost between headset and host"
+            yield finding("warning", "samples-missing", f"{where} {topic}", text)
     for topic, counted in record.messages.items():
         held = bag.topics[topic].message_count if topic in bag.topics else 0
         if counted != held:
@@ -158,8 +166,16 @@ def missing_findings(bag: BagReader, needs: Mapping[str, Need], where: str) -> I
             yield finding("info", "missing-optional", f"{where} {topic}", text)
 
 
-def measure(survey: TopicSurvey) -> Timing:
-    """Steps and offset of a topic."""
+def measure(
+    survey: TopicSurvey, *, camera_fps: float | None = None, clock_steps: Sequence[HostStep] = ()
+) -> Timing:
+    """Steps and offset of a topic.
+
+    Args:
+        survey: The topic.
+        camera_fps: Nominal rate of a camera; None for others.
+        clock_steps: How the recorder's clock was set meanwhile.
+    """
     clock = survey.clock
     stamps = clock.stamp_ns()
     if clock.source == "receive" or not len(stamps):
@@ -169,6 +185,12 @@ def measure(survey: TopicSurvey) -> Timing:
         stamps=pacing(stamps),
         offset=clock_offset(received, stamps),
         set_ns=fit_clock(received, stamps).steps_ns,
+        missing=missing_by_stamps(
+            clock.header_ns(),
+            clock.receive_ns(),
+            nominal_ns=round(_NS_PER_S / camera_fps) if camera_fps else 0,
+            steps=clock_steps,
+        ),
     )
 
 
@@ -188,6 +210,9 @@ def stamp_findings(survey: TopicSurvey, timing: Timing, where: str) -> Iterator[
         yield finding("warning", "stamps-backwards", where, text)
     if timing.offset is not None:
         yield from _offset_findings(survey, timing.offset, where)
+    if timing.missing:
+        text = f"{timing.missing} samples are missing by the stamps: never taken, or lost anywhere on the way"
+        yield finding("warning", "samples-missing", where, text)
     if timing.set_ns:
         text = f"the clock that stamps them {told_set(timing.set_ns)} while it was recorded"
         yield finding("warning", "clock-step", where, text)

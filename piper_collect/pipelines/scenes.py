@@ -11,7 +11,7 @@ import simplejpeg
 from piper_collect.bag.episode import read_episode
 from piper_collect.bag.reader import open_bag
 from piper_collect.bag.sidecar import choose_config, read_record
-from piper_collect.config.display import session_robot
+from piper_collect.config.display import viewer_robot
 from piper_collect.config.schema import SessionConfig
 from piper_collect.core.kinematics import JOINT_NAMES, PiperKinematics
 from piper_collect.core.types import CameraStream, FloatArray, Stream
@@ -68,7 +68,7 @@ def dataset_scene(root: Path, index: int) -> tuple[EpisodeScene, str]:
         },
         notes=notes,
     )
-    return scene, session_robot(config)
+    return scene, viewer_robot(config)
 
 
 def bag_scene(path: Path, config: SessionConfig | None = None) -> tuple[EpisodeScene, str]:
@@ -97,7 +97,7 @@ def bag_scene(path: Path, config: SessionConfig | None = None) -> tuple[EpisodeS
         poses={kind: _curve(streams[p], _POSE) for kind, (p, _) in names.items() if p in streams},
         pictures={name: partial(_pictures, camera) for name, camera in raw.cameras.items()},
     )
-    return scene, session_robot(chosen)
+    return scene, viewer_robot(chosen)
 
 
 def _config_of(dataset: EpisodeReader, index: int) -> SessionConfig:

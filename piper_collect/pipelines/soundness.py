@@ -11,7 +11,7 @@ from piper_collect.dataset.clip_files import clip_file
 from piper_collect.dataset.dialect import EpisodeReader
 from piper_collect.dataset.layout import samples_path
 from piper_collect.dataset.parquet import column_values, read_table
-from piper_collect.dataset.pictures import whole_pictures
+from piper_collect.dataset.pictures import picture_size, whole_pictures
 from piper_collect.dataset.probe import probe_video
 from piper_collect.errors import DatasetError
 
@@ -80,11 +80,24 @@ def _cell_faults(dataset: EpisodeReader, table: pa.Table, key: str) -> Iterator[
     if table[key].null_count:
         yield f"{table[key].null_count} values of {key} are missing"
         return
+    if dataset.info["features"][key]["dtype"] == "image":
+        yield from _image_faults(table, key)
+        return
     values = column_values(table, key)
     if pa.types.is_floating(getattr(kind, "value_type", kind)) and not np.isfinite(values).all():
         yield f"values of {key} are not finite"
     if key == "task_index" and not set(values[:, 0].tolist()) <= set(dataset.tasks):
         yield "its task is not in tasks.jsonl"
+
+
+def _image_faults(table: pa.Table, key: str) -> Iterator[str]:
+    """Pictures in rows that cannot be decoded; the first of them."""
+    for row, cell in enumerate(table[key].to_pylist()):
+        try:
+            picture_size((cell or {}).get("bytes") or b"")
+        except DatasetError as err:
+            yield f"{key}, row {row}: {err}"
+            return
 
 
 def _video_faults(dataset: EpisodeReader, index: int, key: str) -> Iterator[str]:

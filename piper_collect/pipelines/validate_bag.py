@@ -193,7 +193,11 @@ def _look_at_topics(
         where = f"{look.name} {topic}"
         need = needs.get(topic)
         level: Level = "error" if need is not None else "warning"
-        timing = look.timings[topic] = measure(survey)
+        timing = look.timings[topic] = measure(
+            survey,
+            camera_fps=need.camera_fps if need is not None else None,
+            clock_steps=record.clock_steps if record is not None else (),
+        )
         look.findings += decode_findings(survey, level, where)
         if survey.images is not None:
             look.findings += image_findings(survey, survey.images, level, where)
@@ -234,7 +238,7 @@ def _look_at_episode(
 ) -> None:
     """The sources as configured, and the rows that an export would make of them."""
     try:
-        raw = read_episode(bag, config, record)
+        raw = read_episode(bag, config, record, depth=profile.holds_depth)
     except AlignmentError as err:
         look.fail("clocks-differ", err)
         return

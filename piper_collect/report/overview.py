@@ -98,10 +98,25 @@ def _recordings(kind: str, facts: Mapping[str, Any]) -> Iterator[tuple[str, str]
     for number, (name, topic) in enumerate(facts.get("topics", {}).items()):
         yield "" if number else "topics", f"{name}: {topic['messages']:,} {topic['type'].rpartition('/')[2]}"
     yield from _sessions(facts["sessions"], "bag")
-    lost = facts["losses"]["messages_by_topic"]
-    none = "none" if facts["losses"]["bags_that_tell"] else "not known"
-    yield "losses", ", ".join(f"{topic} {count:,}" for topic, count in lost.items()) or none
+    yield from _losses(facts["losses"])
     yield "disk", _disk(facts["disk_bytes"])
+
+
+def _losses(losses: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """What DDS counted, then what the samples themselves tell: the one is no part of the other."""
+    none = "none" if losses["bags_that_tell"] else "not known"
+    yield "losses", _by_topic(losses["messages_by_topic"], "published and not arrived, by DDS") or none
+    for key, what in (
+        ("missing_by_stamps", "never taken or lost anywhere, by the stamps"),
+        ("missing_by_sequence", "lost between headset and host, by its numbers"),
+    ):
+        if losses[key]:
+            yield "", _by_topic(losses[key], what)
+
+
+def _by_topic(counts: Mapping[str, int], what: str) -> str:
+    told = ", ".join(f"{topic} {count:,}" for topic, count in counts.items())
+    return f"{told} ({what})" if told else ""
 
 
 def _trainers(trainers: Mapping[str, Any], episodes: int) -> Iterator[tuple[str, str]]:

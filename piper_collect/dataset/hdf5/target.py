@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from piper_collect.dataset.convert import Convertible, Part
+from piper_collect.dataset.convert import Convertible, Part, flat_features, flat_notes, with_flat_cells
 from piper_collect.dataset.hdf5.fields import (
     POSE,
     POSE_SOURCE_STATE,
@@ -53,7 +53,8 @@ class ToHDF5Cases:
         h5py_module()
         self._change, self._source = change, source
         features: Mapping[str, Mapping[str, Any]] = source.info["features"]
-        self._features = {k: f for k, f in features.items() if _is_held(f)}
+        flat, self._arrays = flat_features(features)
+        self._features = {k: f for k, f in flat.items() if _is_held(f)}
         self._robot = robot_folder(str(source.info.get("robot_type") or "robot"))
         self._tasks = tuple(source.tasks[i] for i in sorted(source.tasks))
         self._lines: list[Line] = []
@@ -65,7 +66,8 @@ class ToHDF5Cases:
         if missing:
             raise DatasetError("the dataset lacks columns", where=source.root, expected=", ".join(missing))
         left = [k for k in features if k not in self._features]
-        self.lost = [f"{key}: HDF5 cases hold rows of numbers and H.264 videos" for key in left]
+        self.lost = list(flat_notes(features, self._arrays))
+        self.lost += [f"{key}: HDF5 cases hold rows of numbers and H.264 videos" for key in left]
         self.lost.append(_NO_STATISTICS)
         if POSE in self._features and POSE_SOURCE_STATE not in features:
             self.lost.append("ee_pose_valid: the rows do not tell whether their poses were fresh")
@@ -101,7 +103,8 @@ class ToHDF5Cases:
 
     def _with_own_tasks(self, part: Part) -> tuple[pa.Table, tuple[str, ...]]:
         """The rows with tasks counted from 0 in the episode, and those tasks, its own first."""
-        table = part.table.select([k for k, f in self._features.items() if f["dtype"] != "video"])
+        rows = with_flat_cells(part.table, self._arrays)
+        table = rows.select([k for k, f in self._features.items() if f["dtype"] != "video"])
         if np.unique(column_values(table, "task_index")).size != 1:
             raise DatasetError(
                 f"episode {part.index} has several tasks, and an HDF5 case has one",

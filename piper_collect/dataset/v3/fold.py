@@ -24,6 +24,7 @@ from piper_collect.dataset.v3.shards import Limits, TableShards, VideoShards, da
 from piper_collect.dataset.v3.tables import episode_row
 
 Line = Mapping[str, Any]
+_SURELY_FULL = 2  # pictures do not become smaller in a file: one twice as large as it may be has no room
 
 
 class Fold:
@@ -50,6 +51,7 @@ class Fold:
         keep: int,
     ) -> None:
         self._lines = lines
+        self._limits = limits
         self._keep = keep
         self._root = root
         self._count = keep
@@ -137,8 +139,11 @@ class Fold:
         lines, last = self._in_last(DATA), self._last(DATA)
         if last is None:
             return []
+        path = self._root / last.path(DATA_PATH)
+        if self._keep == len(self._lines) and path.stat().st_size > _SURELY_FULL * self._limits.data_bytes:
+            return []  # nothing is added to it, and it stays as it is
         rows = sum(int(line["length"]) for line in lines)
-        return [read_table(self._root / last.path(DATA_PATH)).slice(0, rows)]
+        return [read_table(path).slice(0, rows)]
 
     def _kept_lines(self) -> list[pa.Table]:
         lines, last = self._in_last(EPISODES), self._last(EPISODES)

@@ -142,6 +142,8 @@ def _facts(looks: list[_BagLook]) -> dict[str, Any]:
             "messages": sum(by_topic.values()),
             "messages_by_topic": by_topic,
             "bags_that_tell": sum(bool(record.losses) for record in records.values()),
+            "missing_by_stamps": summed(record.missing_by_stamps for record in records.values()),
+            "missing_by_sequence": summed(record.missing_by_sequence for record in records.values()),
         },
         "disk_bytes": {"total": sum(look.size_bytes for look in looks)},
     }
