@@ -182,7 +182,7 @@ def test_the_file_for_rerun_holds_all_of_it(made, tmp_path, kind):
         times, _ = column(found["/cameras/cam"], "VideoFrameReference:timestamp")
         assert times.tolist() == scene.videos["cam"].time_ns.tolist()
         video = next(b for b in found["/cameras/cam"] if "AssetVideo:blob" in b.schema.names)
-        assert bytes(video["AssetVideo:blob"].to_pylist()[0][0]) == scene.videos["cam"].path.read_bytes()
+        assert bytes(video["AssetVideo:blob"].to_pylist()[0][0]) == scene.videos["cam"].read()
     else:
         shown = {p.time_ns: p.encoded for p in scene.pictures["cam"]()}
         seen = {}

@@ -71,6 +71,7 @@ class ColumnSpec:
         frame: Frame of the values.
         rotation: ``quat_wxyz`` when the last four elements are a rotation.
         modality: Slices for modality.json.
+        optional: Left out where the session has no such source, or a part of it is left out.
     """
 
     key: str
@@ -86,6 +87,7 @@ class ColumnSpec:
     frame: str = ""
     rotation: Literal["none", "quat_wxyz"] = "none"
     modality: tuple[ModalityPart, ...] = ()
+    optional: bool = False
 
     @property
     def width(self) -> int:

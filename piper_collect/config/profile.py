@@ -13,6 +13,7 @@ from piper_collect.config.column_spec import (
     check_modality,
     check_parts,
 )
+from piper_collect.config.embodiment import Embodiment
 from piper_collect.config.load import find_config, load_yaml, read_config
 from piper_collect.config.parse import parse
 from piper_collect.core.types import GapPolicy, RowClock
@@ -119,6 +120,7 @@ class Profile:
         data_file_mb: Of v3.0: megabytes of rows (uncompressed) after which a new file begins.
         video_file_mb: Of v3.0: megabytes of video after which a new file begins. A save writes the last
             file of each kind anew, so these bound what it costs.
+        embodiment: What ``embodiment.json`` tells of the layout; without a tag there is no such file.
         tool: Frame fixed to the flange, for parts of columns that are poses of it.
         columns: Columns in their order.
         annotations: Annotations of modality.json.
@@ -141,6 +143,7 @@ class Profile:
     chunks_size: int = 1000
     data_file_mb: int = DATA_FILE_MB
     video_file_mb: int = VIDEO_FILE_MB
+    embodiment: Embodiment = field(default_factory=Embodiment)
     tool: ToolFrame = field(default_factory=ToolFrame)
     columns: tuple[ColumnSpec, ...]
     annotations: tuple[AnnotationPart, ...] = ()
@@ -168,6 +171,7 @@ class Profile:
                 check_parts(column, self.columns)
         self._check_rotations()
         self._check_annotations()
+        self.embodiment.check_columns({c.key: self._layout(c) for c in self.stored})
 
     def _check_v3(self) -> None:
         wanted = {"cells": "scalar", "statistics": "all", "stock_info": True, "image_stats": True}
@@ -209,6 +213,12 @@ class Profile:
                     got=key,
                     valid=keys,
                 )
+
+    def _layout(self, column: ColumnSpec) -> object:
+        """How its elements follow each other, for comparison with another column."""
+        widths = {c.key: c.width for c in self.columns if c.source}
+        parts = [(p.form, p.tool, p.local, p.width(widths.get(p.column, 0))) for p in column.parts]
+        return parts or len(self.names_of(column))
 
     def names_of(self, column: ColumnSpec) -> tuple[str, ...]:
         """Element names of ``column``; of one that is put together, those of its parts, the part before each.

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from piper_collect.core.image_stats import ImageHistogram, sample_rows, thin
 from piper_collect.dataset.dialect import VideoClip
+from piper_collect.dataset.embodiment import EMBODIMENT, known_embodiment
 from piper_collect.dataset.episode_stats import Entry
 from piper_collect.dataset.guard import check_empty, locked, new_or_locked
 from piper_collect.dataset.hdf5.layout import CASES, case_of
@@ -42,7 +43,7 @@ from piper_collect.errors import DatasetError
 Convertible: TypeAlias = DatasetReader | LeRobotV3Reader | HDF5CasesReader
 """Datasets that can be converted."""
 
-_CARRIED = (MODALITY, LATEST_SESSION, SESSIONS)
+_CARRIED = (MODALITY, EMBODIMENT, LATEST_SESSION, SESSIONS)
 _OWN = {
     *("info.json", "stats.json", "tasks.jsonl", "tasks.parquet", "episodes.jsonl", "episodes"),
     *(EPISODES_STATS, SOURCES, CASES, *_CARRIED),
@@ -256,8 +257,11 @@ def _carry(change: Transaction, source: Convertible) -> None:
 
 def _left_out(source: Convertible) -> Iterator[str]:
     root = source.root
+    said = known_embodiment(root)
     for path in sorted((root / META).iterdir()):
-        if path.name in (RELATIVE_STATS, DELTA_STATS):
+        if said.ready is not None and path.name == said.ready.file:
+            yield f"{META}/{path.name}: of the dataset as it was; validate --ready looks at the new one"
+        elif path.name in (RELATIVE_STATS, DELTA_STATS, *said.files):
             yield f"{META}/{path.name}: run finalize on the new dataset, if its format is one that it takes"
         elif path.name not in _OWN:
             yield f"{META}/{path.name}: a file that the formats do not know"

@@ -28,6 +28,7 @@ from piper_collect.dataset.layout import (
     EPISODES,
     EPISODES_STATS,
     INFO,
+    META,
     STATS,
     STATS_STATE,
     TASKS,
@@ -200,11 +201,9 @@ class ToV2:
         stats = metadata.stats_json(self._stats.result()) if episodes else {}
         if episodes:
             change.write(STATS_STATE, state_bytes(self._stats, self._lines[-1]))
-        if self._version == "v2.1":
+        if self._version == "v2.1" or self._source_has_episode_stats():
             write_json_lines(change, EPISODES_STATS, self._stats_lines)
-            write_meta(change, STATS, stats)
-        else:
-            write_meta(change, STATS, {**stats, **self._pictures})
+        write_meta(change, STATS, stats if self._version == "v2.1" else {**stats, **self._pictures})
         info: dict[str, Any] = {
             "codebase_version": self._version,
             "robot_type": source.info.get("robot_type"),
@@ -220,6 +219,11 @@ class ToV2:
             "features": self._features(),
         }
         write_meta(change, INFO, info)
+
+    def _source_has_episode_stats(self) -> bool:
+        """Whether the source tells statistics of each episode: then v2.0 has them too, though it need not."""
+        source = self._source
+        return source.info["codebase_version"] == v3.VERSION or (source.root / META / EPISODES_STATS).exists()
 
     def _features(self) -> dict[str, Any]:
         """Those that are held, bookkeeping last."""

@@ -2,12 +2,14 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
 from piper_collect.bag.find import storage_bytes
 from piper_collect.bag.reader import BagReader, open_bag
 from piper_collect.bag.sidecar import EpisodeRecord, choose_config, read_record
+from piper_collect.config.fitted import fitted_profile
 from piper_collect.config.profile import DEPTH_DIALECTS
 from piper_collect.config.schema import SessionConfig
 from piper_collect.core.naming import session_name
@@ -197,6 +199,8 @@ class ExportRun:
         """The dataset's writer, opened with the cameras and rate of the first bag that gets here."""
         fps, robot_type = config.session.fps, config.arm.model
         if self._writer is None:
+            made_of = fitted_profile(self._options.profile, config.sources)
+            self._options = replace(self._options, profile=made_of)
             if self.root is None:
                 task = self._options.task or record.task or config.session.task
                 self.root = Path(config.session.root).expanduser() / session_name(task, datetime.now())

@@ -85,7 +85,8 @@ class _Drawing:
         """Videos as they are in the dataset, pictures as they are in the bag."""
         rerun = self._rerun
         for name, video in self._scene.videos.items():
-            self._recording.log(f"cameras/{name}", rerun.AssetVideo(path=video.path), static=True)
+            asset = rerun.AssetVideo(contents=video.read(), media_type="video/mp4")
+            self._recording.log(f"cameras/{name}", asset, static=True)
             columns = rerun.VideoFrameReference.columns(
                 timestamp=[rerun.components.VideoTimestamp(nanoseconds=int(ns)) for ns in video.pts_ns]
             )

@@ -35,6 +35,10 @@ from piper_collect.errors import DatasetError
 
 _NUMBERS = ("float32", "float64", "int64", "int32", "uint8", "bool")
 _CODEC = "h264"
+_NO_STATISTICS = (
+    "statistics: HDF5 cases have none; those of rows follow from the rows, those of pictures, which were of"
+    " the recorded ones, can only be counted from the encoded frames"
+)
 _EXPORT = "export the bags with --profile train --dialect hdf5-cases"
 
 
@@ -64,7 +68,7 @@ class ToHDF5Cases:
         left = [k for k in features if k not in self._features]
         self.lost = list(flat_notes(features, self._arrays))
         self.lost += [f"{key}: HDF5 cases hold rows of numbers and H.264 videos" for key in left]
-        self.lost.append("statistics: HDF5 cases have none; they follow from the rows")
+        self.lost.append(_NO_STATISTICS)
         if POSE in self._features and POSE_SOURCE_STATE not in features:
             self.lost.append("ee_pose_valid: the rows do not tell whether their poses were fresh")
         self.lost += [f"{field}: {why}" for field, why in LEFT_OUT.items()]

@@ -13,7 +13,7 @@ from av.error import FFmpegError
 from numpy.typing import NDArray
 
 from piper_collect.core.types import FloatArray
-from piper_collect.dataset.dialect import EpisodeLine, VideoClip
+from piper_collect.dataset.dialect import EpisodeLine, VideoClip, frames_told
 from piper_collect.dataset.json_files import read_json, read_jsonl
 from piper_collect.dataset.layout import INFO, META, SESSIONS, SOURCES, STATS, check_template
 from piper_collect.dataset.parquet import PICTURES, parquet_file
@@ -55,6 +55,7 @@ class LeRobotV3Reader:
     sources: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
     sessions: tuple[Mapping[str, Any], ...] = ()
     stats: Mapping[str, Any] | None = None
+    _lines: list[dict[int, EpisodeLine]] = field(default_factory=list, init=False, repr=False, compare=False)
 
     @property
     def fps(self) -> float:
@@ -74,11 +75,17 @@ class LeRobotV3Reader:
     @property
     def lines(self) -> dict[int, EpisodeLine]:
         """What every format tells of an episode, by number."""
+        if not self._lines:
+            self._lines.append(self._made_lines())
+        return self._lines[0]
+
+    def _made_lines(self) -> dict[int, EpisodeLine]:
         return {
             index: EpisodeLine(
                 length=int(line["length"]),
                 tasks=tuple(map(str, line.get("tasks") or ())),
                 source=self.sources.get(index, {}),
+                frames=frames_told(self.sources.get(index, {})),
             )
             for index, line in self.episodes.items()
         }

@@ -16,12 +16,11 @@ from piper_collect.dataset.json_files import json_bytes, read_json
 from piper_collect.dataset.layout import (
     INFO,
     META,
-    MODALITY,
     SOURCES,
     STATS,
     video_key,
 )
-from piper_collect.dataset.meta_files import drop_finalized, write_meta
+from piper_collect.dataset.meta_files import drop_finalized, stage_description, write_meta
 from piper_collect.dataset.parquet import PICTURES, TIMESTAMP, write_table
 from piper_collect.dataset.rewrite import Kept
 from piper_collect.dataset.running import state_is_due, stats_cells
@@ -133,8 +132,7 @@ class LeRobotV3:
             stage_session(change, fresh.record)
         if tasks != state.tasks:
             write_table(tasks_table(tasks), change.path(TASKS))
-        if not (self._root / META / MODALITY).exists():
-            write_meta(change, MODALITY, metadata.modality_json(self.stager.profile, list(self._keys)))
+        stage_description(change, self._root, self.stager.profile, list(self._keys), self._robot_type)
         if self.stager.profile.collection:
             fps, method = self.stager.fps, self.stager.profile.collection
             table = task_sources_table(new.episodes, new.sources, fps, method)
