@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bench._export_beside import exporting, make_recordings
 from bench._machine import peak_memory_mb, private_memory_mb, session_cpu_s
 from bench.publishers import LOADS, feeds
 
@@ -45,6 +46,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--busy-core", action="store_true", help="a process that computes all the time beside it"
     )
+    parser.add_argument(
+        "--export-watch", action="store_true", help="an `export --watch` that is never idle beside it"
+    )
     parser.add_argument("--root", default="", metavar="FOLDER", help="where to record; by default in /tmp")
     parser.add_argument("--domain", type=int, default=96, metavar="ID", help="ROS domain to be alone in")
     parser.add_argument(
@@ -59,13 +63,14 @@ def run(args: argparse.Namespace) -> dict[str, Any]:
     """Record every load as often as asked, and count."""
     os.environ.update(_environment(args.domain))
     rows, losses = [], {}
-    for load in args.load:
-        runs = []
-        for _ in range(args.runs):
-            runs.append(_one(args, load))
-            print(f"  {load}: {runs[-1]}", file=sys.stderr, flush=True)
-        rows.append(_row(load, runs))
-        losses[load] = [one.lost for one in runs]
+    with _to_export(args) as recordings:
+        for load in args.load:
+            runs = []
+            for _ in range(args.runs):
+                runs.append(_one(args, load, recordings))
+                print(f"  {load}: {runs[-1]}", file=sys.stderr, flush=True)
+            rows.append(_row(load, runs))
+            losses[load] = [one.lost for one in runs]
     without = {load: sum(not any(lost.values()) for lost in by_run) for load, by_run in losses.items()}
     return {
         "settings": vars(args),
@@ -92,6 +97,7 @@ class Run:
         closing_s: How long closing the bag took.
         peak_mb: The most memory it has held, shared memory of the publishers in it.
         private_mb: The most that was its own.
+        exported: Episodes that were exported meanwhile.
     """
 
     sent: int
@@ -102,6 +108,7 @@ class Run:
     closing_s: float
     peak_mb: float
     private_mb: float
+    exported: int = 0
 
 
 def _row(load: str, runs: list[Run]) -> dict[str, object]:
@@ -118,6 +125,7 @@ def _row(load: str, runs: list[Run]) -> dict[str, object]:
         "peak MB": round(max(run.peak_mb for run in runs)),
         "of it its own": round(max(run.private_mb for run in runs)),
         "closing s": round(median(run.closing_s for run in runs), 2),
+        "exported beside": round(median(run.exported for run in runs)),
     }
 
 
@@ -130,7 +138,18 @@ def _environment(domain: int) -> dict[str, str]:
     return {**collection_graph(SessionConfig()).environment, **ours}
 
 
-def _one(args: argparse.Namespace, load: str) -> Run:
+@contextmanager
+def _to_export(args: argparse.Namespace) -> Iterator[Path | None]:
+    """What `export --watch` has to do; None where it does not run."""
+    if not args.export_watch:
+        yield None
+        return
+    with TemporaryDirectory(prefix="bench_watched_", dir=args.root or None) as folder:
+        make_recordings(Path(folder))
+        yield Path(folder)
+
+
+def _one(args: argparse.Namespace, load: str, recordings: Path | None) -> Run:
     """One recording, of which only the figures stay."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="bench_record_", dir=args.root or None)))
@@ -144,6 +163,7 @@ def _one(args: argparse.Namespace, load: str) -> Run:
                 publishing.enter_context(_started(command, signal.SIGTERM))
             topics = [feed.topic for feed in feeds(load)]
             made = _record_other if args.command else _record_ours
+            beside = publishing.enter_context(exporting(recordings, folder)) if recordings else None
             figures, window_ns, bag, told = made(args, load, topics, folder, bench)
         sent = _sent(sent_files, window_ns)
         held = _held(bag)
@@ -155,6 +175,7 @@ def _one(args: argparse.Namespace, load: str) -> Run:
         lost={name: number for name, number in lost.items() if number},
         told=told,
         gigabytes=size / 1e9,
+        exported=beside.episodes if beside is not None else 0,
         **figures,
     )
 

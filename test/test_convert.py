@@ -74,13 +74,36 @@ def test_there_and_back_is_what_it_was(train: Path, tmp_path: Path) -> None:
 
 def test_between_v2_0_and_v2_1(train: Path, tmp_path: Path) -> None:
     there = convert(train, "lerobot-v2.0", tmp_path / "v20")
-    assert "episodes_stats.jsonl" not in {p.name for p in (there / "meta").iterdir()}
+    lines = "meta/episodes_stats.jsonl"
+    assert (there / lines).read_bytes() == (train / lines).read_bytes()
     assert KEY in json.loads((there / "meta/stats.json").read_text())
     back = convert(there, "lerobot-v2.1", tmp_path / "v21")
     for index in range(len(LENGTHS)):
         file = f"data/chunk-000/episode_{index:06d}.parquet"
         assert (train / file).read_bytes() == (back / file).read_bytes()
     assert errors(there) == errors(back) == []
+
+
+@pytest.mark.parametrize("via", ["lerobot-v2.1", "hdf5-cases"])
+def test_a_converted_dataset_of_v2_0_can_be_added_to_with_or_without_statistics_of_its_episodes(
+    train: Path, tmp_path: Path, via: str
+) -> None:
+    """What v2.1 tells of each episode is kept; HDF5 cases tell nothing, and then no new line stands alone."""
+    if via == "hdf5-cases":
+        pytest.importorskip("h5py", reason="h5py is not installed")
+    source = train if via == "lerobot-v2.1" else convert(train, via, tmp_path / "there")
+    root = convert(source, "lerobot-v2.0", tmp_path / "v20")
+    for number in (4, 5):  # each by a writer that reads what the one before left
+        writer = open_writer(
+            root, profile=with_dialect(load_profile("train"), "lerobot-v2.0"), cameras={CAMERA: (16, 24)}
+        )
+        add(writer, small(number, 3), bag=f"b{number}")
+    assert len(open_any(root).lines) == 6
+    lines = root / "meta/episodes_stats.jsonl"
+    assert lines.exists() == (via == "lerobot-v2.1")
+    assert not lines.exists() or len(lines.read_text().splitlines()) == 6
+    assert json.loads((root / "meta/stats.json").read_text())[KEY]["count"] == [sum(LENGTHS) + 6]
+    assert errors(root) == []
 
 
 def test_true_capture_times_stay(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -111,3 +111,20 @@ def test_a_path_that_leads_out_is_refused(tmp_path: Path) -> None:
     path.write_text(json.dumps(info))
     with pytest.raises(DatasetError, match="leads out of the dataset"):
         open_dataset(tmp_path).rows(0)
+
+
+@pytest.mark.parametrize("length", [None, "4", True, -1])
+def test_an_episode_without_a_length_is_named_and_not_guessed(tmp_path: Path, length: object) -> None:
+    writer = open_writer(tmp_path)
+    for number in range(2):
+        add(writer, episode(), bag=f"b{number}")
+    path = tmp_path / "meta/episodes.jsonl"
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    lines[1]["length"] = length
+    if length is None:
+        del lines[1]["length"]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    reader = open_dataset(tmp_path)
+    with pytest.raises(DatasetError, match=r"episodes\.jsonl: episode 1 has no length"):
+        print(reader.lines)
+    assert reader.rows(1).num_rows == 4

@@ -10,7 +10,9 @@ import pytest
 import yaml
 from dataset_cases import CAMERAS, QUARTER_TURN, add, columns, episode, open_writer, rows_of
 
+from piper_collect.config.fitted import fitted_profile
 from piper_collect.config.profile import load_profile
+from piper_collect.dataset.embodiment import known_embodiment
 from piper_collect.dataset.parquet import column_values
 from piper_collect.dataset.readers import open_any
 from piper_collect.pipelines.validators import validator_of
@@ -22,7 +24,8 @@ ARM = [0, 1, 0, -1, 0, 0]
 
 
 def test_one_arm(tmp_path: Path) -> None:
-    writer = open_writer(tmp_path, profile=load_profile("trex"))
+    one = episode(ticks_ms=GRID, frames_ms=GRID)
+    writer = open_writer(tmp_path, profile=fitted_profile(load_profile("trex"), one.columns))
     for number in range(2):
         add(writer, episode(ticks_ms=GRID, frames_ms=GRID, start=0.1 * number), bag=f"b{number}")
     reader = open_any(tmp_path)
@@ -68,6 +71,12 @@ def test_two_arms_with_hands_and_force_sensors_are_configuration(tmp_path: Path)
         np.testing.assert_allclose(state[:, start + 9 : start + 31], given[f"{side}_hand"], rtol=1e-6)
     force = column_values(reader.rows(0), "observation.tactile_force")
     np.testing.assert_allclose(force, given["force"], rtol=1e-6)
+    said = known_embodiment(tmp_path / "ds")
+    assert (said.tag, said.poses, said.files) == (
+        "two_arms_eef62",
+        (0, 31),
+        ("relative_stats_dreamzero.json", "dataset_ready.json"),
+    )
 
 
 def rig() -> dict[str, np.ndarray]:
@@ -98,4 +107,11 @@ def rig_profile() -> str:
         made.append({"key": key, "parts": parts, "names": [f"e{n}" for n in range(62)]})
     force = [f"f{n}" for n in range(60)]
     made.append({"key": "observation.tactile_force", "source": "force", "names": force, "unit": "N and N m"})
-    return yaml.safe_dump({**content, "name": "rig", "columns": [*recorded, *made]})
+    chunks = {"state": "observation.state_eef62", "action": "action.eef62_absolute", "key": "eef62"}
+    said = content["embodiment"]
+    said = {**said, "tag": "two_arms_eef62", "chunks": {**said["chunks"], **chunks}}
+    said["ready"] = {
+        **said["ready"],
+        "columns": [chunks["state"], chunks["action"], "observation.tactile_force"],
+    }
+    return yaml.safe_dump({**content, "name": "rig", "embodiment": said, "columns": [*recorded, *made]})

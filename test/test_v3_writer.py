@@ -16,13 +16,12 @@ from dataset_cases import add, episode, open_writer, tree
 
 from piper_collect.config.profile import Profile, load_profile, with_dialect
 from piper_collect.dataset.edit import delete_episodes
-from piper_collect.dataset.parquet import column_values
+from piper_collect.dataset.parquet import column_values, table_bytes
 from piper_collect.dataset.probe import probe_video
 from piper_collect.dataset.stage import EpisodeIdentity
 from piper_collect.dataset.v3 import shards
 from piper_collect.dataset.v3.layout import Place
 from piper_collect.dataset.v3.reader import open_v3
-from piper_collect.dataset.v3.shards import table_bytes
 from piper_collect.dataset.v3.tables import read_tasks
 from piper_collect.dataset.writer import DatasetWriter
 from piper_collect.errors import ConfigError, DatasetError

@@ -7,6 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 from dataset_edits import edit_line
 from export_cases import rows, run, small_bag, sources, video_times
+from rrd_support import chunks, column
 from sample_bags import MS, START, arm_messages, custom, picture, raw_image, write_bag
 from test_edit_foreign import plain
 
@@ -16,7 +17,7 @@ from piper_collect.core.kinematics import JOINT_NAMES, PiperKinematics
 from piper_collect.errors import ConfigError, DatasetError
 from piper_collect.imaging.frames import to_rgb
 from piper_collect.pipelines.scenes import bag_scene, dataset_scene
-from piper_collect.report import rerun_view
+from piper_collect.report import rerun_stream, rerun_view
 
 
 @pytest.fixture(scope="module")
@@ -137,28 +138,10 @@ def test_the_words_are_checked_and_a_missing_viewer_is_named(made, monkeypatch, 
     def missing(name):
         raise ImportError(f"No module named {name!r}")
 
-    monkeypatch.setattr(rerun_view.importlib, "import_module", missing)
+    monkeypatch.setattr(rerun_stream.importlib, "import_module", missing)
     scene, urdf = dataset_scene(made / "train", 0)
     with pytest.raises(ConfigError, match=r"Rerun is not installed.*piper_collect\[view\]"):
         rerun_view.show(scene, urdf, made / "x.rrd")
-
-
-def chunks(path):
-    """Columns by entity of a file for Rerun: {entity: [RecordBatch]}."""
-    reader = pytest.importorskip("rerun.chunk").RrdReader(str(path))
-    found: dict[str, list] = {}
-    for chunk in reader.stream().to_chunks():
-        found.setdefault(str(chunk.entity_path), []).append(chunk.to_record_batch())
-    return found
-
-
-def column(batches, name):
-    """The cells of a column that some batch of an entity has, and their times."""
-    for batch in batches:
-        if name in batch.schema.names and "capture_time" in batch.schema.names:
-            times = batch["capture_time"].cast("int64").to_numpy()
-            return times, [cell[0] for cell in batch[name].to_pylist()]
-    raise AssertionError(f"no {name} over time in {[b.schema.names for b in batches]}")
 
 
 def matrix(translation, xyzw):
@@ -199,7 +182,7 @@ def test_the_file_for_rerun_holds_all_of_it(made, tmp_path, kind):
         times, _ = column(found["/cameras/cam"], "VideoFrameReference:timestamp")
         assert times.tolist() == scene.videos["cam"].time_ns.tolist()
         video = next(b for b in found["/cameras/cam"] if "AssetVideo:blob" in b.schema.names)
-        assert bytes(video["AssetVideo:blob"].to_pylist()[0][0]) == scene.videos["cam"].path.read_bytes()
+        assert bytes(video["AssetVideo:blob"].to_pylist()[0][0]) == scene.videos["cam"].read()
     else:
         shown = {p.time_ns: p.encoded for p in scene.pictures["cam"]()}
         seen = {}

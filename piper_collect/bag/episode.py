@@ -13,23 +13,26 @@ from piper_collect.bag.pictures import camera_frame, frame_id_of, is_video, no_k
 from piper_collect.bag.reader import BagReader
 from piper_collect.bag.sidecar import EpisodeRecord, read_record
 from piper_collect.bag.timeline import Timelines
-from piper_collect.config.names import image_topic, resolve_topic
+from piper_collect.config.names import depth_topic, image_topic, resolve_topic
 from piper_collect.config.schema import CameraSettings, SessionConfig, SourceSettings
 from piper_collect.core.host_clock import HostStep
 from piper_collect.core.sampling import kept
-from piper_collect.core.types import CameraFrame, CameraStream, RawEpisode, Stream
+from piper_collect.core.types import CameraFrame, CameraStream, RawEpisode, StampArray, Stream, depth_name
 from piper_collect.errors import BagError
 from piper_collect.imaging.frames import H264
 from piper_collect.imaging.h264 import StreamParser
 
 
-def read_episode(bag: BagReader, config: SessionConfig, record: EpisodeRecord | None = None) -> RawEpisode:
+def read_episode(
+    bag: BagReader, config: SessionConfig, record: EpisodeRecord | None = None, *, depth: bool = False
+) -> RawEpisode:
     """Read the numeric sources and the cameras' stamps of a bag, in one pass.
 
     Args:
         bag: The opened bag.
         config: Which topics and fields feed which source.
         record: What the bag says about itself, when it was read already.
+        depth: Whether to take the cameras' depth images, too, where there are any.
 
     Returns:
         The episode; its cameras open the bag again when their frames are asked for.
@@ -40,7 +43,7 @@ def read_episode(bag: BagReader, config: SessionConfig, record: EpisodeRecord | 
             is wrong and the configuration refuses that.
     """
     record = record or read_record(bag)
-    plan = _Plan.of(bag, config)
+    plan = _Plan.of(bag, config, depth=depth)
     _read(bag, plan)
     steps = record.clock_steps if config.recorder.clock_step == "correct" else ()
     lines = Timelines(
@@ -51,7 +54,9 @@ def read_episode(bag: BagReader, config: SessionConfig, record: EpisodeRecord | 
     )
     streams = {key: plan.stream(key, config, lines, record.name) for key in plan.readers}
     cameras = {name: plan.camera(bag.path, name, config, lines, record.name) for name in plan.cameras}
-    start_ns, end_ns, interval = _interval(bag.path, record, config, streams, cameras)
+    required = [s.stamp_ns for k, s in streams.items() if config.sources[k].required]
+    required += [c.stamp_ns for n, c in cameras.items() if plan.settings[n].required]
+    start_ns, end_ns, interval = _interval(bag.path, record, streams, required)
     end_ns -= sum(step.step_ns for step in steps) if record.end_ns is not None else 0
     spans = _spans([*streams.values(), *cameras.values()])
     if record.start_ns is not None:
@@ -81,7 +86,7 @@ def _provenance(
         "losses": dict(record.losses),
         "clocks": {t: c.reason for t, c in plan.clocks.items() if c.source == "receive"},
         "unset_stamps": {t: c.unset for t, c in plan.clocks.items() if c.unset},
-        "latency_ms": _latencies(config, [*plan.readers, *plan.cameras]),
+        "latency_ms": _latencies({k: config.sources[k] for k in plan.readers} | plan.settings),
         "notes": [*bag.notes, *plan.notes],
         **_clock_provenance(lines, record.clock_steps),
     }
@@ -98,15 +103,20 @@ def _clock_provenance(lines: Timelines, recorded: tuple[HostStep, ...]) -> dict[
     return {key: value for key, value in known.items() if value}
 
 
-def first_frames(bag: BagReader, config: SessionConfig) -> dict[str, CameraFrame]:
+def first_frames(bag: BagReader, config: SessionConfig, *, depth: bool = False) -> dict[str, CameraFrame]:
     """The first frame of each camera; an optional camera without frames is left out.
+
+    Args:
+        bag: The opened bag.
+        config: Which topics are the cameras'.
+        depth: Whether to take the first depth images, too, as ``depth_name`` of their cameras.
 
     Raises:
         BagError: A required topic has no messages.
         ImageError: A frame's compression is none that becomes video.
     """
     frames = {}
-    for name, topic in _Plan.of(bag, config).cameras.items():
+    for name, topic in _Plan.of(bag, config, depth=depth).cameras.items():
         frames[name] = _first_frame(bag, topic)
     return frames
 
@@ -131,16 +141,21 @@ class _Plan:
     topics: dict[str, str]
     readers: dict[str, FieldReader]
     cameras: dict[str, str]
+    settings: dict[str, SourceSettings | CameraSettings]
     clocks: dict[str, TopicClock]
     videos: dict[str, PacketLog]
+    depths: frozenset[str] = frozenset()
     frame_ids: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
     @classmethod
-    def of(cls, bag: BagReader, config: SessionConfig) -> "_Plan":
+    def of(cls, bag: BagReader, config: SessionConfig, *, depth: bool) -> "_Plan":
         space = config.session.namespace
         sources = {key: resolve_topic(s.topic, space) for key, s in config.sources.items()}
         images = {name: resolve_topic(image_topic(name, c), space) for name, c in config.cameras.items()}
+        depths = {depth_name(n): (n, depth_topic(c)) for n, c in config.cameras.items() if depth_topic(c)}
+        if depth:
+            images |= {name: resolve_topic(topic, space) for name, (_, topic) in depths.items()}
         there = {name for name, info in bag.topics.items() if info.message_count}
         required = [k for k, s in config.sources.items() if s.required]
         required_cameras = [n for n, c in config.cameras.items() if c.required]
@@ -152,10 +167,13 @@ class _Plan:
         ]
         sources = {k: t for k, t in sources.items() if t in there}
         images = {n: t for n, t in images.items() if t in there}
+        of_camera = {name: depths[name][0] if name in depths else name for name in images}
         return cls(
             topics=sources,
             readers={k: FieldReader(k, t, config.sources[k], config.arm) for k, t in sources.items()},
             cameras=images,
+            settings={name: config.cameras[camera] for name, camera in of_camera.items()},
+            depths=frozenset(images) & frozenset(depths),
             clocks={t: TopicClock() for t in dict.fromkeys([*sources.values(), *images.values()])},
             videos={t: PacketLog() for t in images.values() if is_video(bag.topics[t].type)},
             notes=notes,
@@ -182,12 +200,13 @@ class _Plan:
             stamp_source=clock.source,
             topic=topic,
             dropped={reason: n for reason, n in dropped.items() if n},
+            shape=reader.shape,
         )
 
     def camera(
         self, path: Path, name: str, config: SessionConfig, lines: Timelines, where: str
     ) -> CameraStream:
-        topic, settings = self.cameras[name], config.cameras[name]
+        topic, settings = self.cameras[name], self.settings[name]
         clock = self.clocks[topic]
         line = lines.of(f"cameras.{name}", topic, settings.clock, round(settings.latency_ms * 1e6), where)
         used = clock.used()
@@ -202,6 +221,7 @@ class _Plan:
             topic=topic,
             frame_id=self.frame_ids.get(topic, ""),
             stamp_source=clock.source,
+            is_depth=name in self.depths,
         )
         log = self.videos.get(topic)
         if log is None:
@@ -273,22 +293,18 @@ def _refuse_missing(
         )
 
 
-def _latencies(config: SessionConfig, names: Iterable[str]) -> dict[str, float]:
+def _latencies(settings: Mapping[str, SourceSettings | CameraSettings]) -> dict[str, float]:
     """What was taken off the stamps of each source and camera, in ms, where it is not nothing."""
-    settings: dict[str, SourceSettings | CameraSettings] = {**config.sources, **config.cameras}
-    return {name: settings[name].latency_ms for name in names if settings[name].latency_ms}
+    return {name: known.latency_ms for name, known in settings.items() if known.latency_ms}
 
 
 def _interval(
     path: Path,
     record: EpisodeRecord,
-    config: SessionConfig,
     streams: Mapping[str, Stream],
-    cameras: Mapping[str, CameraStream],
+    required: Iterable[StampArray],
 ) -> tuple[int, int, str]:
-    stamps = [s.stamp_ns for k, s in streams.items() if config.sources[k].required]
-    stamps += [c.stamp_ns for n, c in cameras.items() if config.cameras[n].required]
-    stamps = [s for s in stamps if len(s)] or [s.stamp_ns for s in streams.values() if len(s.stamp_ns)]
+    stamps = [s for s in required if len(s)] or [s.stamp_ns for s in streams.values() if len(s.stamp_ns)]
     if not stamps:
         raise BagError("no message has a stamp", where=path)
     start_ns = record.start_ns if record.start_ns is not None else max(int(s.min()) for s in stamps)

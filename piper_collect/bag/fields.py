@@ -7,6 +7,7 @@ from numbers import Real
 
 import numpy as np
 
+from piper_collect.bag.numbers import array_rows, array_shape, is_array, number_paths, unknown_field
 from piper_collect.config.schema import ArmSettings, SourceSettings
 from piper_collect.core.kinematics import PiperKinematics
 from piper_collect.core.types import FloatArray
@@ -50,6 +51,8 @@ class FieldReader:
         self._names: tuple[str, ...] = ()
         self._index: list[int] = []
         self._is_pose = False
+        self._leaves: tuple[tuple[str, ...], ...] = ()
+        self._shape: tuple[int, ...] | None = None
         self._is_width = (
             (settings.field == "position" and settings.select == ("gripper",))
             or settings.field.endswith("gripper_width")
@@ -66,12 +69,17 @@ class FieldReader:
         fixed = self._is_pose or self._settings.convert == "forward_kinematics"
         return self._arm.base_frame if fixed else ""
 
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Extents of an array as its messages tell them; empty where they tell none."""
+        return self._shape or ()
+
     def add(self, message: object) -> None:
         """Take the values of one message.
 
         Raises:
-            BagError: The field or a joint is not there, the number of values changes, or a pose is in
-                another frame than the arm's base.
+            BagError: The field or a joint is not there, the number of values changes, a pose is in another
+                frame than the arm's base, or the device says that it does not measure the field.
         """
         if self._take is None:
             self._take = self._choose(message)
@@ -128,15 +136,25 @@ class FieldReader:
             return FieldReader._take_pose
         if isinstance(found, Real):
             return FieldReader._take_number
+        if is_array(self._parent(message)):
+            return FieldReader._take_array
         if isinstance(found, np.ndarray) and found.dtype.kind in "iuf":
             return FieldReader._take_numbers
+        self._leaves = number_paths(found)
+        if self._leaves:
+            return FieldReader._take_leaves
         raise BagError(
             "field is not made of numbers", where=self._where, got=f"{field}: {type(found).__name__}"
         )
 
-    def _follow(self, message: object) -> object:
+    def _parent(self, message: object) -> object:
+        """What has the field as its own."""
+        path, _, _ = self._settings.field.rpartition(".")
+        return self._follow(message, path) if path else message
+
+    def _follow(self, message: object, path: str = "") -> object:
         found = message
-        for part in self._settings.field.split("."):
+        for part in (path or self._settings.field).split("."):
             if not hasattr(found, part):
                 fields = [a for a in getattr(found, "__dataclass_fields__", {}) if not a.startswith("_")]
                 raise BagError(
@@ -158,6 +176,32 @@ class FieldReader:
 
     def _take_numbers(self, message: object) -> Sequence[float]:
         return np.asarray(self._follow(message), dtype=np.float64).ravel().tolist()
+
+    def _take_leaves(self, message: object) -> Sequence[float]:
+        found, last = self._follow(message), self._settings.field.rpartition(".")[2]
+        why = unknown_field(self._parent(message), last)
+        if why:
+            raise BagError(why, where=self._where, got=self._settings.field)
+        values = []
+        for path in self._leaves:
+            value = found
+            for part in path:
+                value = getattr(value, part)
+            values.append(float(value))  # type: ignore[arg-type]
+        return values
+
+    def _take_array(self, message: object) -> Sequence[float]:
+        parent = self._parent(message)
+        try:
+            shape, row = array_shape(parent), array_rows(parent)
+        except ValueError as err:
+            raise BagError(f"the array cannot be read: {err}", where=self._where) from err
+        if self._shape not in (None, shape):
+            raise BagError(
+                "the array changes its shape", where=self._where, expected=self._shape, got=list(shape)
+            )
+        self._shape = shape
+        return row
 
     def _take_joints(self, message: object) -> Sequence[float]:
         names = tuple(message.name)  # type: ignore[attr-defined]

@@ -3,9 +3,10 @@
 from piper_collect.bag.definitions import Definitions, full_type_name
 from piper_collect.bag.fields import FieldReader
 from piper_collect.bag.pictures import VIDEO_TYPES, camera_frame
-from piper_collect.config.names import image_topic, resolve_topic
+from piper_collect.config.names import depth_topic, image_topic, resolve_topic
 from piper_collect.config.schema import SessionConfig, SourceSettings
 from piper_collect.errors import ConfigError, ImageError
+from piper_collect.imaging.depth import to_millimetres
 from piper_collect.imaging.frames import H264, to_video_frame
 from piper_collect.imaging.h264 import StreamParser
 
@@ -32,14 +33,20 @@ class SourceCheck:
             for name, camera in config.cameras.items()
         }
 
+        self._depths = {
+            resolve_topic(depth_topic(camera), config.session.namespace): name
+            for name, camera in config.cameras.items()
+            if depth_topic(camera)
+        }
+
     @property
     def cameras(self) -> tuple[str, ...]:
         """Topics of the cameras' images."""
         return tuple(self._cameras)
 
     def feeds(self, topic: str) -> bool:
-        """Whether a source or a camera is read from ``topic``."""
-        return topic in self._sources or topic in self._cameras
+        """Whether a source or a camera, or its depth, is read from ``topic``."""
+        return topic in self._sources or topic in self._cameras or topic in self._depths
 
     def check_type(self, topic: str, type_name: str) -> None:
         """Follow each source's field through the type of its topic; a camera's topic must be of images.
@@ -54,6 +61,13 @@ class SourceCheck:
                 "not a topic of images",
                 where=f"cameras.{self._cameras[topic]}.topic (topic {topic})",
                 expected=" or ".join(IMAGE_TYPES),
+                got=type_name,
+            )
+        if topic in self._depths and full_type_name(type_name) != IMAGE_TYPES[0]:
+            raise ConfigError(
+                "not a topic of depth images",
+                where=f"cameras.{self._depths[topic]} (topic {topic})",
+                expected=IMAGE_TYPES[0],
                 got=type_name,
             )
         for key, settings in self._sources.get(topic, {}).items():
@@ -86,18 +100,20 @@ class SourceCheck:
             reader = FieldReader(key, topic, settings, self._arm)
             reader.add(message)
             reader.values()
-        if topic in self._cameras:
+        if topic in self._cameras or topic in self._depths:
             self._check_picture(topic, message)
 
     def _check_picture(self, topic: str, message: object) -> None:
         try:
             frame = camera_frame(topic, message, 0)
-            if frame.encoding == H264:
+            if topic in self._depths:
+                to_millimetres(frame)
+            elif frame.encoding == H264:
                 StreamParser().add(frame.payload)
             else:
                 to_video_frame(frame)
         except ImageError as err:
-            where = f"camera {self._cameras[topic]} (topic {topic})"
+            where = f"camera {self._cameras.get(topic) or self._depths[topic]} (topic {topic})"
             raise ImageError(
                 err.what, where=where, expected=err.expected, got=err.got, valid=err.valid, hint=err.hint
             ) from err

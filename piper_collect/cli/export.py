@@ -21,6 +21,7 @@ profiles:
   piper   true capture times in rows and videos, exactly the format of docs/dataset.md (the default)
   train   rows at k/fps, one frame a row, true times beside them: LeRobot and GR00T load it as it is
   tacrich the TacRich layout over LeRobot v3.0: degrees, millimetres, rotation-6D of the gripper's tip; AV1
+          (tacrich_umi of a hand-held gripper: local poses, the next pose as action, zeros for joints)
   trex    the T-Rex layout over LeRobot v2.1, of one arm: the flange as rotation-6D, then the gripper
   FILE    one of your own; copy one of config/profiles
 
@@ -55,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--profile",
         default="piper",
         metavar="NAME",
-        help="kind of dataset: piper, train, tacrich, trex, or a YAML file (default: %(default)s)",
+        help="kind of dataset: one of those below, or a YAML file (default: %(default)s)",
     )
     parser.add_argument(
         "--dialect",

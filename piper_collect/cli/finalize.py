@@ -12,8 +12,9 @@ if TYPE_CHECKING:
 
 DESCRIPTION = """\
 Writes meta/relative_stats.json and meta/delta_stats.json: statistics of the next H actions, relative to
-the state of their row, and from one to the next. Nothing else in the dataset is touched. Run it again
-when episodes were added or removed.
+the state of their row, and from one to the next; and the statistics of chunks of actions that the layout asks
+for (meta/embodiment.json). Nothing else in the dataset is touched. Run it again when episodes were added or
+removed.
 """
 EPILOG = """\
 examples:
@@ -41,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Finalize; 0 when both files were written."""
+    """Finalize; 0 when the files were written."""
     from piper_collect.pipelines.finalize import finalize
 
     show = sys.stderr.isatty() and not (args.json or args.quiet or args.no_progress)
@@ -86,11 +87,23 @@ def _print_table(summary: "FinalizeSummary") -> None:
         )
         for column in summary.columns
     ]
+    chunks = summary.chunks
+    if chunks is not None:
+        cells = f"{chunks.steps} at {chunks.rate_hz:g} Hz"
+        rows.append((chunks.action, chunks.state, f"chunks ({chunks.key})", cells))
     print_table(str(summary.root), ("action", "relative to", "as", "steps x elements"), rows)
     print_lines(
         [
-            f"{summary.rows} windows of {summary.horizon} steps, {summary.episodes} episodes",
+            ", ".join(_counts(summary)),
             *(f"wrote {path}" for path in summary.files),
             *(f"left out: {key}: {why}" for key, why in summary.left_out.items()),
         ]
     )
+
+
+def _counts(summary: "FinalizeSummary") -> Iterator[str]:
+    if summary.columns:
+        yield f"{summary.rows} windows of {summary.horizon} steps"
+    if summary.chunks is not None:
+        yield f"{summary.chunks.count} chunks of {summary.chunks.steps} steps"
+    yield f"{summary.episodes} episodes"

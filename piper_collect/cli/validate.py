@@ -17,7 +17,7 @@ each real consumer (LeRobot, GR00T) would do with it. A bag is judged as a recor
 """
 
 EPILOG = """\
-exit status: 0 good, 3 findings at or above the threshold, 1 could not be read, 2 usage
+exit status: 0 good, 3 findings at or above the threshold or not ready, 1 could not be read, 2 usage
 
 examples:
   piper-collect validate ~/datasets/cups
@@ -50,15 +50,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--profile", metavar="NAME", help="for bags: the kind of dataset they are meant for (default: piper)"
     )
     parser.add_argument("--quick", action="store_true", help="read the videos' times, but decode no picture")
+    parser.add_argument(
+        "--ready",
+        action="store_true",
+        help="also look for what the layout asks for; write its file (dataset_ready.json) where all is there",
+    )
     parser.add_argument("--quiet", action="store_true", help="print only findings at or above the threshold")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Validate; 3 when a finding reaches the threshold."""
+    """Validate; 3 when a finding reaches the threshold, or what was to be ready is not."""
+    threshold: Level = "warning" if args.fail_on == "warn" else "error"
+    if args.ready:
+        return _ready(args, threshold)
+    return _told(args, _report(args), threshold)
+
+
+def _told(args: argparse.Namespace, report: "Report", threshold: "Level") -> int:
     import json
 
-    threshold: Level = "warning" if args.fail_on == "warn" else "error"
-    report = _report(args)
     if args.json:
         print(json.dumps(report.to_json(), indent=2, allow_nan=False))
     else:
@@ -66,6 +76,28 @@ def run(args: argparse.Namespace) -> int:
         if args.html is not None and not args.quiet:
             print(f"wrote {args.html}")
     return EXIT_FINDINGS if report.reaches(threshold) else 0
+
+
+def _ready(args: argparse.Namespace, threshold: "Level") -> int:
+    """Validate under the lock, so that what is said to be ready is what was looked at."""
+    from piper_collect.dataset.guard import locked
+    from piper_collect.errors import ConfigError
+    from piper_collect.pipelines.readiness import check_asked, judge_ready
+    from piper_collect.report.tables import print_lines
+
+    if args.quick or args.json:
+        raise ConfigError("--ready looks at every frame, and prints lines", got="--quick or --json")
+    check_asked(args.root)
+    with locked(args.root):
+        report = _report(args)
+        verdict = judge_ready(args.root, report)
+    code = _told(args, report, threshold)
+    if verdict.missing:
+        print_lines(f"not ready: {what}" for what in verdict.missing)
+        return EXIT_FINDINGS
+    if not args.quiet:
+        print_lines([f"ready: wrote {verdict.file}"])
+    return code
 
 
 def _report(args: argparse.Namespace) -> "Report":

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
+from dataclasses import replace
 from typing import Any
 
 import yaml
@@ -18,7 +19,7 @@ from piper_collect.config.names import (
 )
 from piper_collect.config.schema import SessionConfig
 from piper_collect.config.share import share_file
-from piper_collect.core.robot import robot_description
+from piper_collect.core.robot import ROOT_LINK, robot_description
 
 DISPLAY_NODE = NodeSpec(executable="display_node", name="display")
 
@@ -33,6 +34,11 @@ def session_robot(config: SessionConfig) -> str:
     """The URDF of the session's arm: zeros as ``arm.dh_offset`` says, the root named ``arm.base_frame``."""
     text = share_file("urdf", "piper.urdf").read_text(encoding="utf-8")
     return robot_description(text, config.arm.dh_offset, config.arm.base_frame)
+
+
+def viewer_robot(config: SessionConfig) -> str:
+    """The URDF of the session's arm for a viewer of its own world: the root stays ``base_link``."""
+    return session_robot(replace(config, arm=replace(config.arm, base_frame=ROOT_LINK)))
 
 
 def session_rviz(config: SessionConfig) -> str:

@@ -98,6 +98,13 @@ def camera_info_topic(name: str, camera: CameraSettings) -> str:
     return camera.info_topic or f"{base.rpartition('/')[0]}/camera_info"
 
 
+def depth_topic(camera: CameraSettings) -> str:
+    """Relative or absolute name of the topic of a camera's depth images; empty where none are wanted."""
+    if camera.depth_topic or not camera.aligned_depth:
+        return camera.depth_topic
+    return realsense_node(camera.topic) + ALIGNED_DEPTH_TOPIC
+
+
 def recorded_topics(config: SessionConfig) -> dict[str, bool]:
     """Absolute name of every topic to record → whether an episode needs it, in a stable order."""
     wanted: dict[str, bool] = {}
@@ -111,8 +118,8 @@ def recorded_topics(config: SessionConfig) -> dict[str, bool]:
     for name, camera in config.cameras.items():
         add(image_topic(name, camera), camera.required)
         add(camera_info_topic(name, camera), False)
-        if camera.aligned_depth:
-            add(realsense_node(camera.topic) + ALIGNED_DEPTH_TOPIC, False)
+        if depth_topic(camera):
+            add(depth_topic(camera), False)
     for topic in config.recorder.extra_topics:
         add(topic, False)
     return wanted

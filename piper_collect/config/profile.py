@@ -1,20 +1,27 @@
 """Export profiles: what a dataset is made of, as data over one writer."""
 
-import re
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Literal, get_args
 
-from piper_collect.config.column_parts import POSE_FORMS, ColumnPart, ToolFrame
+from piper_collect.config.column_parts import ToolFrame
+from piper_collect.config.column_spec import (
+    EVERY_DATASET,
+    POSE_WIDTH,
+    ColumnSpec,
+    check_modality,
+    check_parts,
+)
+from piper_collect.config.embodiment import Embodiment
 from piper_collect.config.load import find_config, load_yaml, read_config
 from piper_collect.config.parse import parse
 from piper_collect.core.types import GapPolicy, RowClock
 from piper_collect.errors import ConfigError
 
 Dialect = Literal["lerobot-v2.0", "lerobot-v2.1", "lerobot-v3.0", "hdf5-cases"]
-_COLUMN_KEY = r"\w+(\.\w+)*"
-RowValue = Literal["", "reward", "done", "task", "validity", "unix_time", "sample_time"]
+DEPTH_DIALECTS = ("lerobot-v3.0",)
+"""Those that hold pictures in rows."""
 Codec = Literal["libx264", "libx265", "libsvtav1"]
 Preset = Literal[
     "ultrafast",
@@ -31,96 +38,9 @@ Preset = Literal[
 DATA_FILE_MB, VIDEO_FILE_MB = 16, 32
 _SVT_PRESETS = tuple(map(str, range(14)))
 
-ROW_VALUE_DTYPES: dict[str, Literal["float32", "float64", "int64", "bool"]] = {
-    "reward": "float32",
-    "done": "bool",
-    "task": "int64",
-    "validity": "int64",
-    "unix_time": "float64",
-    "sample_time": "float64",
-}
-
-_EVERY_DATASET = ("timestamp", "frame_index", "episode_index", "index", "task_index")
-_MADE_PREFIXES = ("observation.images.", "source_timestamp.", "source_state.")
+_EXTENDS, _WITHOUT = "extends", "without"
 _VIDEO_RANGES = {"time_base_hz": (1, 2**31 - 1), "b_frames": (0, 16), "gop": (1, 2**31 - 1)}
 """Smallest and largest: what an mp4 header and the encoders take."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModalityPart:
-    """A named slice of a column, as modality.json describes it.
-
-    Attributes:
-        group: ``state`` or ``action``.
-        name: Key in the group.
-        start: First element.
-        end: One past the last element.
-        rotation_type: What a rotation is called: ``quat_wxyz``, or ``quaternion`` (GR00T's own word for
-            the same order); empty otherwise.
-        absolute: Whether the values are absolute.
-    """
-
-    group: Literal["state", "action"]
-    name: str
-    start: int
-    end: int
-    rotation_type: Literal["", "quat_wxyz", "quaternion"] = ""
-    absolute: bool = True
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ColumnSpec:
-    """One column: its key, its elements, and exactly one of ``source``, ``concat``, ``parts`` and ``value``.
-
-    Attributes:
-        key: Name of the column.
-        source: Source of the session configuration that fills it.
-        concat: Columns of the profile that it is put together from, in this order.
-        parts: Columns of the profile that it is made from, in other forms, one after the other.
-        stored: Whether it is written; one that is not is there for the parts of others.
-        value: What is written in every row: ``reward`` (1 in the last row of a recording whose outcome is
-            success, else 0), ``done`` (whether it is the episode's last row), ``task`` (the task's line in
-            tasks.jsonl), ``validity`` (the line "valid", or "invalid" for a recording that is not whole),
-            ``unix_time`` (the row's time in seconds since the epoch), ``sample_time`` (that of the sample of
-            ``of`` that the row shows).
-        of: Source or camera whose ``sample_time`` it is.
-        names: Name of each element; of columns with a source or parts.
-        unit: Unit, in prose.
-        frame: Frame of the values.
-        rotation: ``quat_wxyz`` when the last four elements are a rotation.
-        modality: Slices for modality.json.
-    """
-
-    key: str
-    source: str = ""
-    concat: tuple[str, ...] = ()
-    parts: tuple[ColumnPart, ...] = ()
-    stored: bool = True
-    value: RowValue = ""
-    of: str = ""
-    names: tuple[str, ...] = ()
-    unit: str = ""
-    frame: str = ""
-    rotation: Literal["none", "quat_wxyz"] = "none"
-    modality: tuple[ModalityPart, ...] = ()
-
-    def __post_init__(self) -> None:
-        if sum(map(bool, (self.source, self.concat, self.parts, self.value))) != 1:
-            raise ValueError(f"column {self.key} needs exactly one of source, concat, parts and value")
-        if bool(self.of) != (self.value == "sample_time"):
-            raise ValueError(f"column {self.key}: value sample_time needs of, and nothing else has it")
-        if not self.stored and not self.source:
-            raise ValueError(f"column {self.key} is not stored, and has no source")
-        if not re.fullmatch(_COLUMN_KEY, self.key):
-            raise ValueError(f"a column key is words with points between them (got {self.key!r})")
-        if (self.source or self.parts) and not self.names:
-            raise ValueError(f"column {self.key} has no elements: its list of names is empty")
-        if self.names and not (self.source or self.parts):
-            raise ValueError(f"column {self.key} has names, but no source: they follow from its parts")
-        if self.rotation != "none" and not self.source:
-            raise ValueError(f"column {self.key} has a rotation, but no source")
-        if self.key in _EVERY_DATASET or self.key.startswith(_MADE_PREFIXES):
-            raise ValueError(f"column {self.key} has a name of those that the writer makes itself")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,6 +111,8 @@ class Profile:
         stock_info: Whether info.json has what stock LeRobot adds: totals of videos and chunks, and
             ``info`` of each video.
         episodes_stats: Whether ``episodes_stats.jsonl`` is written.
+        depth: What becomes of cameras' depth images: ``none``, or ``png``: 16 bits in the rows, in whole
+            millimetres, where the format holds them (see ``holds_depth``).
         collection: How the episodes were collected, as ``task_sources.parquet`` (v3.0) says; empty for no
             such file.
         image_stats: Whether the statistics of each episode cover the pictures (in v2.0, stats.json too).
@@ -198,6 +120,7 @@ class Profile:
         data_file_mb: Of v3.0: megabytes of rows (uncompressed) after which a new file begins.
         video_file_mb: Of v3.0: megabytes of video after which a new file begins. A save writes the last
             file of each kind anew, so these bound what it costs.
+        embodiment: What ``embodiment.json`` tells of the layout; without a tag there is no such file.
         tool: Frame fixed to the flange, for parts of columns that are poses of it.
         columns: Columns in their order.
         annotations: Annotations of modality.json.
@@ -215,10 +138,12 @@ class Profile:
     stock_info: bool = False
     episodes_stats: bool = False
     image_stats: bool = False
+    depth: Literal["none", "png"] = "none"
     collection: str = ""
     chunks_size: int = 1000
     data_file_mb: int = DATA_FILE_MB
     video_file_mb: int = VIDEO_FILE_MB
+    embodiment: Embodiment = field(default_factory=Embodiment)
     tool: ToolFrame = field(default_factory=ToolFrame)
     columns: tuple[ColumnSpec, ...]
     annotations: tuple[AnnotationPart, ...] = ()
@@ -241,11 +166,12 @@ class Profile:
             self._check_cases()
         self._check_clock()
         for column in self.columns:
-            _check_modality(column, self.names_of(column))
+            check_modality(column, self.names_of(column))
             if column.parts:
-                _check_parts(column, self.columns)
+                check_parts(column, self.columns)
         self._check_rotations()
         self._check_annotations()
+        self.embodiment.check_columns({c.key: self._layout(c) for c in self.stored})
 
     def _check_v3(self) -> None:
         wanted = {"cells": "scalar", "statistics": "all", "stock_info": True, "image_stats": True}
@@ -271,11 +197,13 @@ class Profile:
     def _check_rotations(self) -> None:
         found: dict[str, str] = {}
         for column in self.columns:
+            if column.rotation != "none" and column.width not in (4, POSE_WIDTH):
+                raise ValueError(f"column {column.key} has a rotation, and neither 4 names (qw to qz) nor 7")
             if column.source and found.setdefault(column.source, column.rotation) != column.rotation:
                 raise ValueError(f"source {column.source} is a rotation in one column and none in another")
 
     def _check_annotations(self) -> None:
-        keys = (*(c.key for c in self.stored), *_EVERY_DATASET)
+        keys = (*(c.key for c in self.stored), *EVERY_DATASET)
         for annotation in self.annotations:
             key = annotation.original_key or f"annotation.{annotation.name}"
             if key not in keys:
@@ -286,6 +214,12 @@ class Profile:
                     valid=keys,
                 )
 
+    def _layout(self, column: ColumnSpec) -> object:
+        """How its elements follow each other, for comparison with another column."""
+        widths = {c.key: c.width for c in self.columns if c.source}
+        parts = [(p.form, p.tool, p.local, p.width(widths.get(p.column, 0))) for p in column.parts]
+        return parts or len(self.names_of(column))
+
     def names_of(self, column: ColumnSpec) -> tuple[str, ...]:
         """Element names of ``column``; of one that is put together, those of its parts, the part before each.
 
@@ -294,7 +228,7 @@ class Profile:
         """
         if not column.concat:
             return column.names
-        parts = {c.key: c for c in self.columns if c.source}
+        parts = {c.key: c for c in self.columns if c.source and not c.shape}
         for key in column.concat:
             if key not in parts:
                 raise ConfigError(
@@ -304,6 +238,11 @@ class Profile:
                     valid=parts,
                 )
         return tuple(f"{key.rpartition('.')[2]}.{n}" for key in column.concat for n in parts[key].names)
+
+    @property
+    def holds_depth(self) -> bool:
+        """Whether depth images come into the dataset."""
+        return self.depth == "png" and self.dialect in DEPTH_DIALECTS
 
     @property
     def stored(self) -> tuple[ColumnSpec, ...]:
@@ -319,47 +258,62 @@ class Profile:
     def action_source(self) -> str:
         """Source of the first action column: its stamps are the row clock's candidates."""
         for column in self.columns:
-            if column.key.startswith("action") and (column.source or column.parts):
+            if column.key.startswith("action") and (column.source or any(p.column for p in column.parts)):
                 made_from = {c.key: c.source for c in self.columns}
-                return column.source or made_from[column.parts[0].column]
+                return column.source or made_from[next(p.column for p in column.parts if p.column)]
         raise ConfigError("the profile has no action column", where=f"profile {self.name}")
-
-
-def _check_parts(column: ColumnSpec, columns: tuple[ColumnSpec, ...]) -> None:
-    known = {c.key: c for c in columns if c.source}
-    width = 0
-    for part in column.parts:
-        if part.column not in known:
-            raise ConfigError(
-                f"column {column.key} is made from a column that has no source, or is not there",
-                where="columns",
-                got=part.column,
-                valid=known,
-            )
-        if part.form in POSE_FORMS and known[part.column].rotation == "none":
-            raise ValueError(f"column {column.key}: {part.column} is no pose, as {part.form} needs")
-        width += part.width(len(known[part.column].names))
-    if width != len(column.names):
-        raise ValueError(f"column {column.key} has {len(column.names)} names for {width} elements")
-
-
-def _check_modality(column: ColumnSpec, names: tuple[str, ...]) -> None:
-    for part in column.modality:
-        if not 0 <= part.start < part.end <= len(names):
-            raise ValueError(
-                f"modality {part.name} slices {part.start}:{part.end} of {column.key}, "
-                f"which has {len(names)} elements"
-            )
 
 
 def load_profile(source: str | Path) -> Profile:
     """Read a profile by its name (``piper``, ``train``) or from a YAML file.
 
+    One that ``extends`` another has its settings, but for those that it gives itself; its columns come after
+    those of the other one, or in the place of one with the same key.
+
     Raises:
         ConfigError: naming the wrong key or word and the nearest valid one.
     """
     path = find_config(source, "profiles")
-    return parse(Profile, load_yaml(read_config(path), str(path)), str(path))
+    return parse(Profile, _whole(source), str(path))
+
+
+def _whole(source: str | Path, seen: tuple[Path, ...] = ()) -> object:
+    """The settings of a profile, with those of the one that it extends."""
+    path = find_config(source, "profiles")
+    own = load_yaml(read_config(path), str(path))
+    if not isinstance(own, dict) or _EXTENDS not in own:
+        return own
+    if path in seen:
+        raise ConfigError("the profile extends itself", where=str(path), got=own[_EXTENDS])
+    name, without = own.pop(_EXTENDS), own.pop(_WITHOUT, [])
+    if not isinstance(name, str):
+        raise ConfigError("wrong type", where=f"{path}.{_EXTENDS}", expected="a profile", got=repr(name))
+    beside = path.parent / name
+    other = _whole(beside if beside.is_file() else name, (*seen, path))
+    if not isinstance(other, dict):
+        return other  # which is refused
+    before = _by_key(other.get("columns")) or {}
+    for key in without if isinstance(without, list) else [without]:
+        if not isinstance(key, str) or key not in before:
+            raise ConfigError("no such column", where=f"{path}.{_WITHOUT}", got=key, valid=before)
+        del before[key]
+    new = _by_key(own.get("columns", []))
+    both = {**other, **own}
+    for key in (k for k in own if isinstance(own[k], dict) and isinstance(other.get(k), dict)):
+        both[key] = {**other[key], **own[key]}
+    # what is no list of columns is refused where it is read
+    both["columns"] = own["columns"] if new is None else [*(before | new).values()]
+    return both
+
+
+def _by_key(columns: object) -> dict[str, object] | None:
+    """Columns by their keys; None where they are no list of such, or a key is there twice."""
+    if not isinstance(columns, list):
+        return None
+    found: dict[str, object] = {
+        c["key"]: c for c in columns if isinstance(c, dict) and isinstance(c.get("key"), str)
+    }
+    return found if len(found) == len(columns) else None
 
 
 def with_dialect(profile: Profile, dialect: str) -> Profile:

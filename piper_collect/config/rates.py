@@ -1,7 +1,6 @@
 """At what rate topics should come, where the configuration knows it."""
 
-from piper_collect.config.names import arm_topics, camera_info_topic, image_topic, resolve_topic
-from piper_collect.config.realsense import ALIGNED_DEPTH_TOPIC, realsense_node
+from piper_collect.config.names import arm_topics, camera_info_topic, depth_topic, image_topic, resolve_topic
 from piper_collect.config.schema import SessionConfig
 
 TARGET_TOPIC = "teleop/target"
@@ -16,6 +15,6 @@ def expected_rates(config: SessionConfig) -> dict[str, float]:
         rates |= {arm.joint_states: control_hz, arm.flange_pose: control_hz}
     for name, camera in config.cameras.items():
         rates[image_topic(name, camera)] = rates[camera_info_topic(name, camera)] = camera.fps
-        if camera.aligned_depth:
-            rates[realsense_node(camera.topic) + ALIGNED_DEPTH_TOPIC] = camera.fps
+        if depth_topic(camera):
+            rates[depth_topic(camera)] = camera.fps
     return {resolve_topic(topic, config.session.namespace): rate for topic, rate in rates.items()}

@@ -188,6 +188,8 @@ class CameraSettings:
         fps: Nominal rate.
         serial: Device serial number, pinned: no episode starts with another device. Empty for unknown.
         aligned_depth: Whether the depth image of a RealSense, aligned to colour, is recorded too, as it is.
+        depth_topic: Topic of its depth images (16UC1 in mm or 32FC1 in m, not compressed), aligned to it:
+            recorded too. Empty for none, or with ``aligned_depth`` for the one that a RealSense has.
         latency_ms: Exposure to stamp: taken off every stamp, once; below 0 where the stamp comes first.
         clock: What is done where the clock that stamps it is wrong (docs/clocks.md): ``refuse`` the episode,
             ``flag`` it, or ``correct`` the stamps by the measured offset, which is recorded.
@@ -203,6 +205,7 @@ class CameraSettings:
     fps: float = 30.0
     serial: str = ""
     aligned_depth: bool = False
+    depth_topic: str = ""
     latency_ms: float = 0.0
     clock: ClockPolicy = "flag"
     max_age_ms: float = 100.0
@@ -211,9 +214,9 @@ class CameraSettings:
     def __post_init__(self) -> None:
         check_positive(self, "fps", "max_age_ms")
         _check_latency(self.latency_ms)
-        for setting, topic in (("topic", self.topic), ("info_topic", self.info_topic)):
-            if topic:
-                _check_topic(setting, topic)
+        for setting in ("topic", "info_topic", "depth_topic"):
+            if getattr(self, setting):
+                _check_topic(setting, getattr(self, setting))
         if self.aligned_depth:
             realsense_node(self.topic)
         if self.width < 2 or self.height < 2:

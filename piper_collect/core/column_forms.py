@@ -4,6 +4,7 @@ import numpy as np
 
 from piper_collect.core.se3 import (
     pose_compose,
+    pose_relative,
     quat_normalize_wxyz,
     rot6d_from_quat,
     xyzw_from_wxyz,
@@ -19,6 +20,24 @@ def tool_pose(translation_m: tuple[float, float, float], yaw_deg: float) -> Floa
     return np.concatenate((np.array(translation_m), yaw_quat(np.deg2rad(yaw_deg))))
 
 
+def local_poses(values: FloatArray) -> FloatArray:
+    """Poses [T, 7] as seen from the first one: T_0⁻¹ T_i, the first of which is the identity.
+
+    Quaternions are taken as rotations, of whatever norm; their signs stay continuous.
+    """
+    unit = _unit_poses(values)
+    return pose_relative(np.broadcast_to(unit[0], unit.shape), unit)
+
+
+def next_rows(values: FloatArray) -> FloatArray:
+    """Each row's successor [T, D]; the last row keeps its own."""
+    return np.concatenate((values[1:], values[-1:]))
+
+
+def _unit_poses(values: FloatArray) -> FloatArray:
+    return np.concatenate((values[:, :3], quat_normalize_wxyz(values[:, 3:])), axis=1)
+
+
 def in_form(values: FloatArray, form: str, tool: FloatArray | None = None) -> FloatArray:
     """``values`` [T, D] in another form.
 
@@ -32,8 +51,7 @@ def in_form(values: FloatArray, form: str, tool: FloatArray | None = None) -> Fl
         ValueError: There is no such form.
     """
     if tool is not None:
-        unit = np.concatenate((values[:, :3], quat_normalize_wxyz(values[:, 3:])), axis=1)
-        values = pose_compose(unit, np.broadcast_to(tool, values.shape))
+        values = pose_compose(_unit_poses(values), np.broadcast_to(tool, values.shape))
     if form == "as_is":
         return values
     if form == "deg":

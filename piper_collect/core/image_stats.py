@@ -1,7 +1,8 @@
 """Statistics of pictures, as a trainer normalises by them."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,7 +10,7 @@ from numpy.typing import NDArray
 from piper_collect.core.quantiles import quantile_ranks, ranks_of
 from piper_collect.core.types import FloatArray
 
-_LEVELS = np.arange(256)
+_Pixel = TypeVar("_Pixel", bound=np.generic)
 
 # LeRobot 0.3.3, lerobot/datasets/compute_stats.py: how many frames, and how much of each, it looks at.
 _SAMPLES_AT_LEAST = 100
@@ -21,15 +22,18 @@ _THINNED_TO_PX = 150
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ImageStats:
-    """Statistics over all pixels of the pictures of a camera, values scaled from 0..255 to [0, 1].
+    """Statistics over all pixels of the pictures of a camera, by channel (C).
+
+    Those of red, green and blue are scaled from 0..255 to [0, 1]; those of depth, one channel, are in
+    millimetres.
 
     Attributes:
-        mean: float64 [3], red, green, blue.
-        std: float64 [3], population standard deviation.
-        min: float64 [3].
-        max: float64 [3].
-        q01: float64 [3], 1 % quantile, linear between order statistics.
-        q99: float64 [3], 99 % quantile.
+        mean: float64 [C].
+        std: float64 [C], population standard deviation.
+        min: float64 [C].
+        max: float64 [C].
+        q01: float64 [C], 1 % quantile, linear between order statistics.
+        q99: float64 [C], 99 % quantile.
         frames: Number of pictures.
     """
 
@@ -47,35 +51,46 @@ class ImageHistogram:
     """How often each value occurs in each channel of the pictures counted.
 
     Attributes:
-        counts: int64 [3, 256], red, green, blue.
+        counts: int64 [C, L], by channel and value: [3, 256] of red, green and blue, [1, 65536] of depth.
         frames: Number of pictures.
+        scale: What the value is that statistics tell as 1.
     """
 
     counts: NDArray[np.int64]
     frames: int
+    scale: int = 255
 
     @classmethod
     def empty(cls) -> "ImageHistogram":
         """No pictures."""
         return cls(counts=np.zeros((3, 256), np.int64), frames=0)
 
-    def added(self, rgb: NDArray[np.uint8]) -> "ImageHistogram":
-        """The histogram with one picture more, uint8 [H, W, 3].
+    @classmethod
+    def empty_depth(cls) -> "ImageHistogram":
+        """No depth images."""
+        return cls(counts=np.zeros((1, 65536), np.int64), frames=0, scale=1)
+
+    def added(self, picture: NDArray[np.uint8] | NDArray[np.uint16]) -> "ImageHistogram":
+        """The histogram with one picture more, uint8 [H, W, 3], or a depth image, uint16 [H, W, 1].
 
         Raises:
             ValueError: when it is no such picture.
         """
-        if rgb.dtype != np.uint8 or rgb.ndim != 3 or rgb.shape[2] != 3 or 0 in rgb.shape:
-            raise ValueError(f"a picture is uint8 [H, W, 3], not {rgb.dtype} {list(rgb.shape)}")
-        counts = [np.bincount(rgb[:, :, channel].ravel(), minlength=256) for channel in range(3)]
-        return ImageHistogram(counts=self.counts + np.stack(counts), frames=self.frames + 1)
+        channels, levels = self.counts.shape
+        kind = np.uint8 if levels == 256 else np.uint16
+        shape = picture.shape
+        if picture.dtype != kind or picture.ndim != 3 or shape[2] != channels or 0 in shape:
+            wanted = f"{np.dtype(kind)} [H, W, {channels}]"
+            raise ValueError(f"a picture is {wanted}, not {picture.dtype} {list(shape)}")
+        counts = [np.bincount(picture[:, :, c].ravel(), minlength=levels) for c in range(channels)]
+        return replace(self, counts=self.counts + np.stack(counts), frames=self.frames + 1)
 
     def merged(self, other: "ImageHistogram") -> "ImageHistogram":
         """The histogram of the pictures of both."""
-        return ImageHistogram(counts=self.counts + other.counts, frames=self.frames + other.frames)
+        return replace(self, counts=self.counts + other.counts, frames=self.frames + other.frames)
 
     def quantile(self, fraction: float) -> FloatArray:
-        """The quantile of each channel, float64 [3], linear between order statistics, in [0, 1].
+        """The quantile of each channel, float64 [C], linear between order statistics.
 
         Raises:
             ValueError: when there are no pictures.
@@ -85,7 +100,8 @@ class ImageHistogram:
         found = []
         for counts in self.counts:
             up_to, ranks = np.cumsum(counts), ranks_of(int(counts.sum()), fraction)
-            found.append(ranks.between(_at(up_to, ranks.before), _at(up_to, ranks.after)))
+            before, after = (_at(up_to, rank, self.scale) for rank in (ranks.before, ranks.after))
+            found.append(ranks.between(before, after))
         return np.array(found)
 
     def result(self) -> ImageStats:
@@ -96,7 +112,7 @@ class ImageHistogram:
         """
         if not self.frames:
             raise ValueError("there are no pictures to have statistics")
-        channels = np.array([_channel_stats(counts) for counts in self.counts])
+        channels = np.array([_channel_stats(counts, self.scale) for counts in self.counts])
         mean, std, low, high, q01, q99 = channels.T
         return ImageStats(mean=mean, std=std, min=low, max=high, q01=q01, q99=q99, frames=self.frames)
 
@@ -116,30 +132,33 @@ def sample_rows(length: int) -> NDArray[np.int64]:
     return np.round(np.linspace(0, length - 1, min(wanted, length))).astype(np.int64)
 
 
-def thin(rgb: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """The pixels of a picture [H, W, 3] that stock LeRobot (0.3.3) looks at.
+def thin(picture: NDArray[_Pixel]) -> NDArray[_Pixel]:
+    """The pixels of a picture [H, W, C] that stock LeRobot (0.3.3) looks at.
 
     All of them where both sides are below 300 px; else every n-th row and column, n = ⌊longer side / 150⌋.
     """
-    longest = max(rgb.shape[:2])
+    longest = max(picture.shape[:2])
     if longest < _THINNED_FROM_PX:
-        return rgb
+        return picture
     stride = longest // _THINNED_TO_PX
-    return rgb[::stride, ::stride]
+    return picture[::stride, ::stride]
 
 
-def _channel_stats(counts: NDArray[np.int64]) -> tuple[float, ...]:
-    """Mean, std, min, max, q01 and q99 of one channel's 256 counts."""
-    pixels = int(counts.sum())
-    total, squares = int(counts @ _LEVELS), int(counts @ _LEVELS**2)
+def _channel_stats(counts: NDArray[np.int64], scale: int) -> tuple[float, ...]:
+    """Mean, std, min, max, q01 and q99 of one channel's counts."""
+    pixels, levels = int(counts.sum()), np.arange(len(counts))
+    total, squares = int(counts @ levels), int(counts @ levels**2)
     present = np.flatnonzero(counts)
     up_to = np.cumsum(counts)
     low, high = quantile_ranks(pixels)
-    q01, q99 = (ranks.between(_at(up_to, ranks.before), _at(up_to, ranks.after)) for ranks in (low, high))
+    q01, q99 = (
+        ranks.between(_at(up_to, ranks.before, scale), _at(up_to, ranks.after, scale))
+        for ranks in (low, high)
+    )
     spread = math.sqrt(pixels * squares - total * total)
-    scale = 255 * pixels
-    return total / scale, spread / scale, int(present[0]) / 255, int(present[-1]) / 255, q01, q99
+    of_all = scale * pixels
+    return total / of_all, spread / of_all, int(present[0]) / scale, int(present[-1]) / scale, q01, q99
 
 
-def _at(up_to: NDArray[np.int64], rank: int) -> float:
-    return int(np.searchsorted(up_to, rank, side="right")) / 255
+def _at(up_to: NDArray[np.int64], rank: int, scale: int) -> float:
+    return int(np.searchsorted(up_to, rank, side="right")) / scale

@@ -15,6 +15,8 @@ _Cell = TypeVar("_Cell", bound=np.generic)
 
 _NS_PER_S = 1_000_000_000
 _NORM_TOLERANCE = 1e-2
+ROTATION_WIDTHS = (4, 7)
+"""Elements of what has a rotation as its last four: a quaternion wxyz alone, or a pose7."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,15 +121,16 @@ def held_where_stale(stamp_ns: StampArray, tick_ns: StampArray, chosen: Samples)
 def take(stream: Stream, tick_ns: StampArray, chosen: Samples, policy: AlignPolicy) -> FloatArray:
     """Values [T, D] of ``stream`` at ticks that are all fresh or held.
 
-    Rotations are interpolated by slerp and come out unit, continuous in sign, the first with w >= 0.
+    Rotations, the last four elements, are interpolated by slerp and come out unit, continuous in sign, the
+    first with w >= 0.
     """
     first, second = stream.values[chosen.before], stream.values[chosen.after]
     span = stream.stamp_ns[chosen.after] - stream.stamp_ns[chosen.before]
     part = (tick_ns - stream.stamp_ns[chosen.before]) / np.maximum(span, 1) * (span > 0)
     values: FloatArray = first + part[:, None] * (second - first)
     if policy.rotation == "quat_wxyz":
-        turned = slerp(first[:, 3:7], second[:, 3:7], part) if np.any(span > 0) else first[:, 3:7]
-        values[:, 3:7] = continuous_sign(turned)
+        before, after = first[:, -4:], second[:, -4:]
+        values[:, -4:] = continuous_sign(slerp(before, after, part) if np.any(span > 0) else before)
     return values
 
 
@@ -135,8 +138,8 @@ def prepare(stream: Stream, policy: AlignPolicy) -> Stream:
     """``stream`` with its values checked and its quaternions made unit.
 
     Raises:
-        AlignmentError: A value is not finite, stamps do not increase, a pose has no seven elements or
-            a quaternion is not one; names the source and the stamp.
+        AlignmentError: A value is not finite, stamps do not increase, a rotation has neither the seven
+            elements of a pose nor the four of a quaternion, or is none; names the source and the stamp.
     """
     where = f"source {stream.key}" + (f" (topic {stream.topic})" if stream.topic else "")
     values, stamps = stream.values, stream.stamp_ns
@@ -157,15 +160,18 @@ def prepare(stream: Stream, policy: AlignPolicy) -> Stream:
         )
     if policy.rotation == "none" or not len(values):
         return stream
-    return replace(stream, values=_unit_poses(values, stamps, where))
+    return replace(stream, values=_unit_rotations(values, stamps, where))
 
 
-def _unit_poses(values: FloatArray, stamps: StampArray, where: str) -> FloatArray:
-    if values.shape[1] != 7:
+def _unit_rotations(values: FloatArray, stamps: StampArray, where: str) -> FloatArray:
+    if values.shape[1] not in ROTATION_WIDTHS:
         raise AlignmentError(
-            "not a pose", where=where, expected="x y z qw qx qy qz", got=f"{values.shape[1]} values"
+            "not a pose",
+            where=where,
+            expected="x y z qw qx qy qz, or qw qx qy qz alone",
+            got=f"{values.shape[1]} values",
         )
-    norm = np.sqrt(np.sum(values[:, 3:7] ** 2, axis=1))
+    norm = np.sqrt(np.sum(values[:, -4:] ** 2, axis=1))
     off = np.flatnonzero(np.abs(norm - 1.0) > _NORM_TOLERANCE)
     if off.size:
         raise AlignmentError(
@@ -175,4 +181,4 @@ def _unit_poses(values: FloatArray, stamps: StampArray, where: str) -> FloatArra
             got=f"norm {norm[off[0]]:.6g}",
             hint="is the field a pose, and has it been set?",
         )
-    return np.concatenate((values[:, :3], quat_normalize_wxyz(values[:, 3:7])), axis=1)
+    return np.concatenate((values[:, :-4], quat_normalize_wxyz(values[:, -4:])), axis=1)

@@ -3,8 +3,6 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-import numpy as np
-
 from piper_collect.core.types import Episode, EpisodeCamera, FloatArray, RowSamples
 
 
@@ -53,9 +51,11 @@ def _part(episode: Episode, part: int, parts: int, first: int, end: int, poses: 
 
 
 def _signed(poses: FloatArray) -> FloatArray:
-    if poses[0, 3] >= 0:
+    """Rotations (the last four elements) with the sign that makes the first w >= 0."""
+    if poses[0, -4] >= 0:
         return poses
-    turned: FloatArray = poses * np.array([1.0, 1.0, 1.0, -1.0, -1.0, -1.0, -1.0])
+    turned = poses.copy()
+    turned[:, -4:] *= -1.0
     return turned
 
 

@@ -18,6 +18,14 @@ BoolArray: TypeAlias = NDArray[np.bool_]
 NO_SAMPLE = -1
 """In place of a stamp: there was no sample yet."""
 
+_DEPTH_PREFIX = "depth."  # no camera or source has a point in its name
+
+
+def depth_name(camera: str) -> str:
+    """What the depth images of a camera are called, beside the names of cameras and sources."""
+    return _DEPTH_PREFIX + camera
+
+
 Sampling: TypeAlias = Literal["hold", "nearest", "linear"]
 RowClock: TypeAlias = Literal["action", "grid"]
 GapPolicy: TypeAlias = Literal["drop_row", "refuse", "hold"]
@@ -38,6 +46,8 @@ class Stream:
         stamp_source: The clock that ``stamp_ns`` came from.
         topic: Topic it was read from.
         dropped: Messages left out and why, e.g. ``{"stamp not increasing": 3}``.
+        shape: Extents of the array that a row of values is, as its messages tell them; empty where they do
+            not.
     """
 
     key: str
@@ -48,6 +58,7 @@ class Stream:
     stamp_source: Literal["header", "receive"] = "header"
     topic: str = ""
     dropped: Mapping[str, int] = field(default_factory=dict)
+    shape: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,6 +141,7 @@ class CameraStream:
         frame_id: Optical frame as the messages name it.
         stamp_source: The clock that ``stamp_ns`` came from.
         coded: Of a camera that sends a video; None for pictures. ``frames`` are then its pictures, decoded.
+        is_depth: Whether the frames are depth images, each number a distance.
     """
 
     camera: str
@@ -140,6 +152,7 @@ class CameraStream:
     frame_id: str = ""
     stamp_source: Literal["header", "receive"] = "header"
     coded: CodedVideo | None = None
+    is_depth: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,7 +162,7 @@ class RawEpisode:
     Attributes:
         name: How messages name it, e.g. ``pick_20260101_120000/episode_000003``.
         streams: By source key.
-        cameras: By camera name.
+        cameras: By camera name; the depth images of a camera as ``depth_name`` of it.
         start_ns: First stamp that belongs to the episode.
         end_ns: Last stamp that belongs to it.
         task: Task string.
@@ -175,7 +188,7 @@ class AlignPolicy:
         max_age_ns: No sample further from the row than this is used.
         required: Whether a row without a value is a gap; an optional source must have one too once
             it is in the features, else its rows are gaps as well.
-        rotation: ``quat_wxyz`` when values are pose7, so that the rotation part is treated as one.
+        rotation: ``quat_wxyz`` when the last four values are a rotation, and are treated as one.
     """
 
     sampling: Sampling = "hold"
@@ -191,20 +204,22 @@ class Feature:
     Attributes:
         key: Column name, e.g. ``observation.arm_eef``.
         dtype: As info.json names it.
-        shape: Cell shape; (height, width, 3) for video.
+        shape: Cell shape; (height, width, 3) for video, (height, width, 1) for depth images.
         names: Name of each element along the first axis.
         unit: Unit of each element, in prose.
         frame: Frame the values are expressed in; empty when none applies.
         source: Source key (or camera name) that feeds it.
+        zero_filled: Names of the elements that are zeros by the layout, and nothing measured.
     """
 
     key: str
-    dtype: Literal["float32", "float64", "int64", "bool", "video"]
+    dtype: Literal["float32", "float64", "int64", "bool", "video", "image"]
     shape: tuple[int, ...]
     names: tuple[str, ...] = ()
     unit: str = ""
     frame: str = ""
     source: str = ""
+    zero_filled: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -258,7 +273,7 @@ class Episode:
         tick_ns: int64 [T], strictly increasing, first equal to ``t0_ns``.
         columns: float64 [T, D] by source key.
         samples: By source key and camera name.
-        cameras: By camera name.
+        cameras: By camera name, depth images too, as in RawEpisode.
         task: Task string.
         counts: What was trimmed, dropped, held or lost (JSON values only).
         provenance: As in RawEpisode.

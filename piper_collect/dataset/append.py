@@ -22,14 +22,13 @@ from piper_collect.dataset.layout import (
     INFO,
     LATEST_SESSION,
     META,
-    MODALITY,
     SESSIONS,
     SOURCES,
     STATS,
     TASKS,
     video_key,
 )
-from piper_collect.dataset.meta_files import write_meta, write_stats
+from piper_collect.dataset.meta_files import stage_description, write_meta, write_stats
 from piper_collect.dataset.running import carried_stats, counted_stats, state_is_due, stats_cells, table_of
 from piper_collect.dataset.stage import (
     EpisodeExtras,
@@ -148,16 +147,25 @@ class Append:
         Only v2.0 readers look for pictures in stats.json, and GR00T n1.5 makes that file anew where it does
         not know the quantiles of an entry, as nobody does for all pictures together.
         """
-        if not self.stager.profile.episodes_stats:
+        is_kept = self._keeps_episode_stats
+        if not (is_kept or self.stager.profile.episodes_stats):
             return {}
         pictures = staged.pictures()
         cells = stats_cells(staged.table, self._columns)
         line = episode_stats_line(len(self.state.episodes), cells, pictures)
-        change.append(f"{META}/{EPISODES_STATS}", json_bytes(line, EPISODES_STATS, indent=None))
+        if is_kept:
+            change.append(f"{META}/{EPISODES_STATS}", json_bytes(line, EPISODES_STATS, indent=None))
         if not pictures or self.stager.profile.dialect != "lerobot-v2.0":
             return {}
         before = read_json(self.root / META / STATS) if self.state.episodes else {}
         return {key: with_episode(before.get(key), line["stats"][key]) for key in pictures}
+
+    @property
+    def _keeps_episode_stats(self) -> bool:
+        """Whether episodes have a line of statistics each: those that are there decide, then the profile."""
+        if self.state.episodes:
+            return (self.root / META / EPISODES_STATS).exists()
+        return self.stager.profile.episodes_stats
 
     def _stage_lines(
         self, change: Transaction, staged: StagedEpisode, record: Mapping[str, Any] | None
@@ -170,10 +178,8 @@ class Append:
     def _stage_files(self, change: Transaction, state: DatasetState, extras: EpisodeExtras) -> None:
         if state.tasks != self.state.tasks:
             change.write(f"{META}/{TASKS}", jsonl_bytes(metadata.task_lines(state.tasks), TASKS))
-        if not (self.root / META / MODALITY).exists():
-            write_meta(
-                change, MODALITY, metadata.modality_json(self.stager.profile, list(self.stager.cameras))
-            )
+        stager = self.stager
+        stage_description(change, self.root, stager.profile, list(stager.cameras), self.robot_type)
         stage_cameras(change, self.root, len(self.state.episodes), extras.cameras)
         write_meta(change, INFO, dataset_info(self.stager, self.robot_type, state))
 

@@ -1,13 +1,15 @@
 """From an aligned episode to the columns of its rows, as a profile wants them."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from piper_collect.config.profile import ColumnSpec, Profile
-from piper_collect.core.column_forms import in_form, tool_pose
+from piper_collect.config.column_parts import ColumnPart
+from piper_collect.config.column_spec import ColumnSpec
+from piper_collect.config.profile import Profile
+from piper_collect.core.column_forms import in_form, local_poses, next_rows, tool_pose
 from piper_collect.core.sampling import grid_timestamps, tick_offsets
 from piper_collect.core.types import NO_SAMPLE, Episode, FloatArray
 from piper_collect.errors import DatasetError
@@ -41,7 +43,7 @@ def row_columns(
     Args:
         episode: Aligned rows.
         profile: Columns.
-        cameras: The dataset's cameras, in their order.
+        cameras: The dataset's cameras and depth images, in their order.
         tasks: The lines of tasks.jsonl; those of ``task_strings`` are among them.
 
     Raises:
@@ -60,8 +62,9 @@ def row_columns(
         elif column.concat:
             columns[column.key] = np.concatenate([by_key[k] for k in column.concat], axis=1)
         elif column.parts:
-            parts = [in_form(by_key[p.column], p.form, tool if p.tool else None) for p in column.parts]
-            columns[column.key] = np.concatenate(parts, axis=1)
+            columns[column.key] = np.concatenate(
+                [_part(p, by_key, tool, episode.length) for p in column.parts], axis=1
+            )
         else:
             columns[column.key] = by_key[column.key]
     if profile.row_samples == "columns":
@@ -69,6 +72,18 @@ def row_columns(
             columns[SOURCE_TIMESTAMP + name] = _sample_times(episode, name)[:, None]
             columns[SOURCE_STATE + name] = episode.samples[name].state[:, None]
     return columns
+
+
+def _part(part: ColumnPart, by_key: Mapping[str, FloatArray], tool: FloatArray, length: int) -> FloatArray:
+    if part.form == "zeros":
+        return np.zeros((length, part.count))
+    values = by_key[part.column]
+    if part.local:
+        of = in_form(values, "as_is", tool) if part.tool else values
+        formed = in_form(local_poses(of), part.form)
+    else:
+        formed = in_form(values, part.form, tool if part.tool else None)
+    return next_rows(formed) if part.next_row else formed
 
 
 def row_timestamps(episode: Episode, profile: Profile, fps: float) -> NDArray[np.float32]:
@@ -171,7 +186,7 @@ def _source_column(episode: Episode, column: ColumnSpec) -> FloatArray:
             "the episode lacks a source", where=where, got=column.source, valid=sorted(episode.columns)
         )
     values = episode.columns[column.source]
-    expected = (episode.length, len(column.names))
+    expected = (episode.length, column.width)
     if values.shape != expected:
         raise DatasetError("the values have another shape", where=where, expected=expected, got=values.shape)
     with np.errstate(over="ignore"):

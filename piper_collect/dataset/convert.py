@@ -1,5 +1,6 @@
 """A dataset in another format: the rows as they are, the videos packet by packet, and what is lost told."""
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,6 +10,7 @@ import pyarrow as pa
 
 from piper_collect.core.image_stats import ImageHistogram, sample_rows, thin
 from piper_collect.dataset.dialect import VideoClip
+from piper_collect.dataset.embodiment import EMBODIMENT, known_embodiment
 from piper_collect.dataset.episode_stats import Entry
 from piper_collect.dataset.guard import check_empty, locked, new_or_locked
 from piper_collect.dataset.hdf5.layout import CASES, case_of
@@ -27,19 +29,21 @@ from piper_collect.dataset.layout import (
     STAGING,
     STATS_STATE,
 )
+from piper_collect.dataset.parquet import column_values, list_cells
 from piper_collect.dataset.reader import DatasetReader
 from piper_collect.dataset.readers import open_any
 from piper_collect.dataset.renumber import renumbered, used_tasks
 from piper_collect.dataset.transaction import LEROBOT_FOLDERS, Transaction
 from piper_collect.dataset.v3.layout import QUANTILES_STATE
 from piper_collect.dataset.v3.reader import LeRobotV3Reader
+from piper_collect.dataset.v3.statistics import array_shapes
 from piper_collect.dataset.v3.tables import episode_tables, stats_of
 from piper_collect.errors import DatasetError
 
 Convertible: TypeAlias = DatasetReader | LeRobotV3Reader | HDF5CasesReader
 """Datasets that can be converted."""
 
-_CARRIED = (MODALITY, LATEST_SESSION, SESSIONS)
+_CARRIED = (MODALITY, EMBODIMENT, LATEST_SESSION, SESSIONS)
 _OWN = {
     *("info.json", "stats.json", "tasks.jsonl", "tasks.parquet", "episodes.jsonl", "episodes"),
     *(EPISODES_STATS, SOURCES, CASES, *_CARRIED),
@@ -178,7 +182,7 @@ def _fill(
     first, total = 0, len(source.lines)
     for done, (index, pictures) in enumerate(_pictures(source)):
         used_tasks(source, index)
-        table = renumbered(source.rows(index), done, first, source.tasks, tasks)
+        table = renumbered(_rows(source, index), done, first, source.tasks, tasks)
         _check_columns(source, table, index)
         target.add(
             Part(
@@ -196,8 +200,18 @@ def _fill(
     return tasks
 
 
+def _rows(source: Convertible, index: int) -> pa.Table:
+    """The rows of an episode without depth images, which only v3.0 holds, and no other format takes."""
+    if not isinstance(source, LeRobotV3Reader):
+        return source.rows(index)
+    depths = depth_features(source.info["features"])
+    return source.rows(index, [name for name in source.columns(index) if name not in depths])
+
+
 def _check_columns(source: Convertible, table: pa.Table, index: int) -> None:
     declared = {k for k, f in source.info["features"].items() if f["dtype"] != "video"}
+    if isinstance(source, LeRobotV3Reader):
+        declared -= set(depth_features(source.info["features"]))
     if set(table.column_names) != declared:
         raise DatasetError(
             f"the columns of episode {index} are not those that info.json declares",
@@ -243,8 +257,11 @@ def _carry(change: Transaction, source: Convertible) -> None:
 
 def _left_out(source: Convertible) -> Iterator[str]:
     root = source.root
+    said = known_embodiment(root)
     for path in sorted((root / META).iterdir()):
-        if path.name in (RELATIVE_STATS, DELTA_STATS):
+        if said.ready is not None and path.name == said.ready.file:
+            yield f"{META}/{path.name}: of the dataset as it was; validate --ready looks at the new one"
+        elif path.name in (RELATIVE_STATS, DELTA_STATS, *said.files):
             yield f"{META}/{path.name}: run finalize on the new dataset, if its format is one that it takes"
         elif path.name not in _OWN:
             yield f"{META}/{path.name}: a file that the formats do not know"
@@ -257,6 +274,37 @@ def _left_out(source: Convertible) -> Iterator[str]:
         yield f"{path.name}: beside the dataset's own folders"
     if list(source.episodes) != list(range(len(source.episodes))):
         yield "episode numbers: they had gaps, and go from 0 now; extras are left out"
+
+
+def depth_features(features: Mapping[str, Any]) -> tuple[str, ...]:
+    """Keys of the depth images in rows: pictures of one channel."""
+    images = {k: f for k, f in features.items() if f["dtype"] == "image"}
+    return tuple(k for k, f in images.items() if len(f["shape"]) == 3 and f["shape"][2] == 1)
+
+
+def flat_features(features: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Features of a format whose cells are lists at most, and the keys of those that were arrays."""
+    arrays = tuple(array_shapes(features))
+    flat = {
+        k: {**f, "shape": [math.prod(f["shape"])], "names": None} for k, f in features.items() if k in arrays
+    }
+    return {k: flat.get(k, f) for k, f in features.items()}, arrays
+
+
+def with_flat_cells(table: pa.Table, arrays: Sequence[str]) -> pa.Table:
+    """The rows with the cells of ``arrays`` as lists, row by row."""
+    for key in arrays:
+        table = table.set_column(
+            table.schema.get_field_index(key), key, list_cells(column_values(table, key))
+        )
+    return table
+
+
+def flat_notes(features: Mapping[str, Any], arrays: Sequence[str]) -> Iterator[str]:
+    """What became of the arrays, one line each."""
+    for key in arrays:
+        extents = " x ".join(map(str, features[key]["shape"]))
+        yield f"{key}: an array of {extents} is a list now, row by row"
 
 
 def count_pictures(source: Convertible, index: int, key: str) -> ImageHistogram:

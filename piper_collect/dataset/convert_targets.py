@@ -14,6 +14,10 @@ from piper_collect.dataset.convert import (
     Part,
     TargetFormat,
     count_pictures,
+    depth_features,
+    flat_features,
+    flat_notes,
+    with_flat_cells,
     write_json_lines,
 )
 from piper_collect.dataset.episode_stats import Entry, episode_stats_line, with_episode
@@ -24,6 +28,7 @@ from piper_collect.dataset.layout import (
     EPISODES,
     EPISODES_STATS,
     INFO,
+    META,
     STATS,
     STATS_STATE,
     TASKS,
@@ -32,15 +37,16 @@ from piper_collect.dataset.layout import (
     video_path,
 )
 from piper_collect.dataset.meta_files import write_meta
-from piper_collect.dataset.parquet import BOOKKEEPING, column_values, write_table
+from piper_collect.dataset.parquet import BOOKKEEPING, column_values, is_list, write_table
 from piper_collect.dataset.remux import clip_facts, join_clips
 from piper_collect.dataset.running import state_bytes, stats_cells
 from piper_collect.dataset.transaction import Transaction
 from piper_collect.dataset.v3 import layout as v3
 from piper_collect.dataset.v3.fold import Fold
+from piper_collect.dataset.v3.reader import LeRobotV3Reader
 from piper_collect.dataset.v3.rewrite import stage_stats
 from piper_collect.dataset.v3.shards import Limits
-from piper_collect.dataset.v3.statistics import GrowingStats, episode_entries, with_pictures
+from piper_collect.dataset.v3.statistics import GrowingStats, array_shapes, episode_entries, with_pictures
 from piper_collect.dataset.v3.tables import tasks_table
 from piper_collect.errors import DatasetError
 
@@ -83,13 +89,14 @@ class ToV3:
         self._fold = Fold(change, out, Limits.of(self._info), source.video_keys, [], 0)
         self._columns, self._rows = _numeric(source), _rows_of(source)
         self._growing, self._pictures = GrowingStats(), dict[str, Entry]()
+        self._shapes = array_shapes(info["features"])
         self._last: Mapping[str, Any] = {}
 
     def add(self, part: Part) -> None:
         """Take an episode more."""
         table = self._as_scalars(part.table)
         cells = stats_cells(table, self._columns)
-        entries = {**episode_entries(cells, {}), **self._picture_entries(part)}
+        entries = {**episode_entries(cells, {}, self._shapes), **self._picture_entries(part)}
         self._last = self._fold.add(table, part.clips, part.tasks, entries)
         self._growing = self._growing.added(cells, of_rows=self._rows)
         for key in part.clips:
@@ -99,7 +106,7 @@ class ToV3:
         lists = [
             key
             for key, f in self._source.info["features"].items()
-            if list(f["shape"]) == [1] and f["dtype"] != "video" and _is_list(table.schema.field(key).type)
+            if list(f["shape"]) == [1] and f["dtype"] != "video" and is_list(table.schema.field(key).type)
         ]
         for key in lists:
             at = table.schema.get_field_index(key)
@@ -131,7 +138,8 @@ class ToV3:
         write_meta(self._change, INFO, {**self._info, **totals})
         write_table(tasks_table(tasks), self._change.path(v3.TASKS))
         if episodes:
-            stage_stats(self._change, self._growing, self._pictures, self._last)
+            stats = {**self._growing.entries(self._shapes), **self._pictures}
+            stage_stats(self._change, self._growing, stats, self._last)
 
 
 class ToV2:
@@ -146,12 +154,18 @@ class ToV2:
         self._stats, self._pictures = RunningStats(), dict[str, Entry]()
         if source.info["codebase_version"] == v3.VERSION:
             self.lost.append("quantiles q10, q50 and q90: v2 has q01 and q99")
-        if any(f["dtype"] == "image" for f in source.info["features"].values()):
+        self._flat, self._arrays = flat_features(source.info["features"])
+        self.lost += flat_notes(source.info["features"], self._arrays)
+        is_v3 = isinstance(source, LeRobotV3Reader)
+        self._depths = depth_features(source.info["features"]) if is_v3 else ()
+        images = [k for k, f in source.info["features"].items() if f["dtype"] == "image"]
+        if set(images) - set(self._depths):
             raise DatasetError("pictures in rows cannot be converted to v2", where=source.root)
+        self.lost += [f"{key}: v2 datasets hold no depth images" for key in self._depths]
 
     def add(self, part: Part) -> None:
         """Take an episode more."""
-        index, table = part.index, part.table
+        index, table = part.index, with_flat_cells(part.table, self._arrays)
         write_table(table, self._change.path(data_path(index, _CHUNKS_SIZE)))
         frames = {}
         for key, clip in part.clips.items():
@@ -187,11 +201,9 @@ class ToV2:
         stats = metadata.stats_json(self._stats.result()) if episodes else {}
         if episodes:
             change.write(STATS_STATE, state_bytes(self._stats, self._lines[-1]))
-        if self._version == "v2.1":
+        if self._version == "v2.1" or self._source_has_episode_stats():
             write_json_lines(change, EPISODES_STATS, self._stats_lines)
-            write_meta(change, STATS, stats)
-        else:
-            write_meta(change, STATS, {**stats, **self._pictures})
+        write_meta(change, STATS, stats if self._version == "v2.1" else {**stats, **self._pictures})
         info: dict[str, Any] = {
             "codebase_version": self._version,
             "robot_type": source.info.get("robot_type"),
@@ -208,16 +220,17 @@ class ToV2:
         }
         write_meta(change, INFO, info)
 
+    def _source_has_episode_stats(self) -> bool:
+        """Whether the source tells statistics of each episode: then v2.0 has them too, though it need not."""
+        source = self._source
+        return source.info["codebase_version"] == v3.VERSION or (source.root / META / EPISODES_STATS).exists()
+
     def _features(self) -> dict[str, Any]:
-        """Those of the source, bookkeeping last."""
-        features = self._source.info["features"]
+        """Those that are held, bookkeeping last."""
+        features = {k: f for k, f in self._flat.items() if k not in self._depths}
         return {k: f for k, f in features.items() if k not in BOOKKEEPING} | {
             k: f for k, f in features.items() if k in BOOKKEEPING
         }
-
-
-def _is_list(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_list(kind) or pa.types.is_fixed_size_list(kind))
 
 
 TARGETS: Mapping[str, TargetFormat] = {

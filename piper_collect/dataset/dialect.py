@@ -5,7 +5,7 @@ everything as it was), who was exported already, sessions. A ``Store`` stages th
 that transaction. ``dialects.py`` lists the formats by name.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from piper_collect.config.profile import Profile
 from piper_collect.core.types import Episode, FloatArray
+from piper_collect.dataset.layout import video_key
 from piper_collect.dataset.metadata import dataset_features
 from piper_collect.dataset.stage import EpisodeExtras, EpisodeIdentity, EpisodeStager, Progress, StagedEpisode
 from piper_collect.dataset.state import DatasetState
@@ -36,12 +37,14 @@ class DatasetKind:
         fps: Nominal row rate.
         robot_type: As info.json names it.
         cameras: (height, width) of the recorded frames by camera name, in their order.
+        depths: (height, width) of depth images, by ``depth_name`` of their cameras.
     """
 
     profile: Profile
     fps: float
     robot_type: str
     cameras: Mapping[str, tuple[int, int]]
+    depths: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
     def stager(self) -> EpisodeStager:
         """What stages its episodes.
@@ -50,9 +53,13 @@ class DatasetKind:
             DatasetError: The columns or picture sizes cannot be those of a dataset.
         """
         sizes = {camera: encoded_size(*size) for camera, size in self.cameras.items()}
-        features = dataset_features(self.profile, sizes)
+        features = dataset_features(self.profile, sizes, self.depths)
         return EpisodeStager(
-            profile=self.profile, features=features, fps=self.fps, cameras=dict(self.cameras)
+            profile=self.profile,
+            features=features,
+            fps=self.fps,
+            cameras=dict(self.cameras),
+            depths=dict(self.depths),
         )
 
 
@@ -160,11 +167,21 @@ class EpisodeLine:
         length: Rows.
         tasks: Task strings, its own task first.
         source: Its line of episode_sources.jsonl; empty where another tool wrote it.
+        frames: Frames of each video by key, as far as that is told.
     """
 
     length: int
     tasks: tuple[str, ...]
     source: Mapping[str, Any] = field(default_factory=dict)
+    frames: Mapping[str, int] = field(default_factory=dict)
+
+
+def frames_told(source: Mapping[str, Any]) -> dict[str, int]:
+    """Frames of each video by key, as a line of episode_sources.jsonl has them."""
+    cameras = source.get("cameras")
+    told = cameras.items() if isinstance(cameras, Mapping) else ()
+    frames = {video_key(camera): c.get("frames") for camera, c in told if isinstance(c, Mapping)}
+    return {key: count for key, count in frames.items() if isinstance(count, int)}
 
 
 class EpisodeReader(Protocol):
@@ -194,8 +211,23 @@ class EpisodeReader(Protocol):
     def lines(self) -> Mapping[int, EpisodeLine]:
         """The episodes by number."""
 
-    def rows(self, episode_index: int) -> pa.Table:
-        """The rows of an episode: its columns under the keys of ``info``'s features.
+    @property
+    def sources(self) -> Mapping[int, Mapping[str, Any]]:
+        """Lines of episode_sources.jsonl by number; empty where another tool wrote the dataset."""
+
+    @property
+    def sessions(self) -> tuple[Mapping[str, Any], ...]:
+        """Records of the recording sessions, oldest first."""
+
+    def data_path(self, episode_index: int) -> Path:
+        """The file that the rows of an episode lie in; it need not exist.
+
+        Raises:
+            DatasetError: There is no such episode, or its path leads out of the dataset.
+        """
+
+    def rows(self, episode_index: int, columns: Sequence[str] | None = None) -> pa.Table:
+        """The rows of an episode: its columns under the keys of ``info``'s features, or those named only.
 
         Raises:
             DatasetError: They cannot be read.

@@ -158,8 +158,7 @@ def _folders(dataset: Editable) -> tuple[str, ...]:
 def _rewritten(change: Transaction, dataset: Editable, kept: Sequence[Kept]) -> tuple[str, ...]:
     """Stage the dataset with these episodes; gives what was taken out besides."""
     if isinstance(dataset, HDF5CasesReader):
-        stage_kept(change, dataset, [k.index for k in kept])
-        return ()
+        return stage_kept(change, dataset, [k.index for k in kept])
     if isinstance(dataset, LeRobotV3Reader):
         return RewriteV3(change, dataset, kept).stage().notes
     return Rewrite(change, dataset, kept).stage().notes

@@ -1,4 +1,4 @@
-"""The videos of one episode, one thread a camera, one frame at a time."""
+"""The videos and depth images of one episode, one thread a camera, one frame at a time."""
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -11,6 +11,7 @@ import numpy as np
 from piper_collect.config.profile import VideoSpec
 from piper_collect.core.image_stats import ImageHistogram, sample_rows, thin
 from piper_collect.core.types import NO_SAMPLE, CameraFrame, Episode, StampArray
+from piper_collect.dataset.depth import DepthWriter
 from piper_collect.dataset.video import VideoEncoder
 from piper_collect.dataset.video_copy import CopyPlan, VideoCopier, copy_plan
 from piper_collect.errors import DatasetError, PiperCollectError
@@ -26,7 +27,7 @@ class EncodedVideo:
     """What became of the frames of one camera.
 
     Attributes:
-        frames: Frames in the video.
+        frames: Frames in the video; of depth, rows.
         dropped: Frames left out because their PTS did not increase.
         repeated: Frames in the video that show the same picture as the one before, for want of a new one.
         encoded: (height, width) in the video.
@@ -78,7 +79,7 @@ def encode_cameras(
 
     Args:
         episode: Its cameras are read lazily, each in a thread of its own.
-        paths: mp4 to write, by camera name.
+        paths: mp4 to write, by camera name; of depth, what ``depth_column`` reads.
         sizes: (height, width) of the frames, by camera name.
         spec: How to encode.
         fps: Rows a second.
@@ -127,12 +128,14 @@ def _encode_camera(
     image_stats: bool,
 ) -> EncodedVideo:
     where = f"{episode.name}, camera {camera}"
-    plan = copy_plan(episode, camera, size, spec)
     frames = _frames_of_rows if spec.timing == "row" else _all_frames
     looked_at: frozenset[int] | None = None
     if image_stats:
         looked_at = frozenset(map(int, sample_rows(_expected_frames(episode, camera, spec))))
     try:
+        if episode.cameras[camera].stream.is_depth:
+            return _encode_depth(episode, camera, path, size, tally, looked_at)
+        plan = copy_plan(episode, camera, size, spec)
         if isinstance(plan, CopyPlan):
             return _copied(plan, path, spec, fps, tally, looked_at)
         encoder = VideoEncoder(path, size, spec, t0_ns=episode.t0_ns, fps=fps, looked_at=looked_at or ())
@@ -151,6 +154,28 @@ def _encode_camera(
         encoded=encoder.encoded,
         pictures=encoder.pictures if image_stats else None,
         source=plan,
+    )
+
+
+def _encode_depth(
+    episode: Episode,
+    camera: str,
+    path: Path,
+    size: tuple[int, int],
+    tally: _Tally,
+    looked_at: frozenset[int] | None,
+) -> EncodedVideo:
+    """The depth image that each row shows, as it is."""
+    with DepthWriter(path, size, looked_at or ()) as writer:
+        for frame, count in _frames_of_rows(episode, camera):
+            tally.frame()
+            writer.write(frame, count)
+    return EncodedVideo(
+        frames=writer.rows,
+        dropped=0,
+        repeated=writer.repeated,
+        encoded=size,
+        pictures=None if looked_at is None else writer.pictures,
     )
 
 
@@ -193,8 +218,8 @@ def _copied(
 
 
 def frames_to_read(episode: Episode, camera: str, spec: VideoSpec) -> int:
-    """How many recorded frames of a camera an episode's video is made from."""
-    if spec.timing == "row":
+    """How many recorded frames of a camera an episode's video, or its depth images, are made from."""
+    if spec.timing == "row" or episode.cameras[camera].stream.is_depth:
         return len(np.unique(episode.samples[camera].stamp_ns))
     source = episode.cameras[camera]
     stamps = source.stream.stamp_ns
@@ -202,7 +227,8 @@ def frames_to_read(episode: Episode, camera: str, spec: VideoSpec) -> int:
 
 
 def _expected_frames(episode: Episode, camera: str, spec: VideoSpec) -> int:
-    return episode.length if spec.timing == "row" else frames_to_read(episode, camera, spec)
+    by_row = spec.timing == "row" or episode.cameras[camera].stream.is_depth
+    return episode.length if by_row else frames_to_read(episode, camera, spec)
 
 
 def _all_frames(episode: Episode, camera: str) -> Iterator[tuple[CameraFrame, int]]:

@@ -41,7 +41,7 @@ def episode_stats_line(
 
 
 def image_entry(stats: ImageStats) -> Entry:
-    """The entry of a camera: six statistics of shape (3, 1, 1), and the number of frames."""
+    """The entry of a camera: six statistics of shape (channels, 1, 1), and the number of frames."""
     return {
         "mean": _per_channel(stats.mean),
         "std": _per_channel(stats.std),
@@ -122,6 +122,6 @@ def _image_moments(entry: Entry) -> Moments:
 
 def _channels(entry: Entry, name: str) -> FloatArray:
     values = np.array(entry[name], np.float64)
-    if values.shape != (3, 1, 1):
-        raise ValueError(f"{name} of a camera has the shape (3, 1, 1), not {values.shape}")
-    return values.reshape(3)
+    if values.shape not in ((3, 1, 1), (1, 1, 1)):
+        raise ValueError(f"{name} of colours has the shape (3, 1, 1), not {values.shape}")
+    return values.reshape(-1)

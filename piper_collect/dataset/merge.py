@@ -15,7 +15,9 @@ from typing import Any, TypeAlias
 from pyarrow import Table
 
 from piper_collect.core.camera_history import cameras_content, infos_by_episode
+from piper_collect.core.running_stats import RunningStats
 from piper_collect.dataset import metadata
+from piper_collect.dataset.embodiment import EMBODIMENT
 from piper_collect.dataset.episode_stats import over_episodes
 from piper_collect.dataset.guard import check_empty, locked, new_or_locked
 from piper_collect.dataset.json_files import json_bytes, jsonl_bytes, read_json
@@ -40,9 +42,10 @@ from piper_collect.dataset.merge_checks import (
     joint_sessions,
     without_duplicates,
 )
-from piper_collect.dataset.meta_files import FINALIZED, write_meta, write_stats
+from piper_collect.dataset.meta_files import finalized_files, write_meta, write_stats
 from piper_collect.dataset.parquet import write_table
-from piper_collect.dataset.reader import DatasetReader, open_dataset
+from piper_collect.dataset.reader import VERSIONS, DatasetReader
+from piper_collect.dataset.readers import open_any
 from piper_collect.dataset.renumber import (
     picture_keys,
     recounted,
@@ -51,7 +54,7 @@ from piper_collect.dataset.renumber import (
     used_tasks,
     with_totals,
 )
-from piper_collect.dataset.running import counted_stats, table_of
+from piper_collect.dataset.running import stats_cells
 from piper_collect.dataset.stage import extra_files
 from piper_collect.dataset.transaction import Transaction, recover
 from piper_collect.errors import DatasetError
@@ -61,7 +64,7 @@ Progress: TypeAlias = Callable[[int, int], None]
 """``progress(episodes done, episodes)``."""
 
 _KNOWN_META = {
-    INFO, EPISODES, TASKS, STATS, EPISODES_STATS, MODALITY, SOURCES, SESSIONS, LATEST_SESSION, *FINALIZED,
+    INFO, EPISODES, TASKS, STATS, EPISODES_STATS, MODALITY, SOURCES, SESSIONS, LATEST_SESSION, EMBODIMENT,
 }  # fmt: skip
 
 
@@ -148,7 +151,16 @@ def _opened(root: Path, stack: ExitStack) -> DatasetReader:
         raise DatasetError(
             "holds an interrupted save", where=root, hint="run the export again, which repairs it"
         )
-    return open_dataset(root)
+    dataset = open_any(root)
+    if not isinstance(dataset, DatasetReader):
+        raise DatasetError(
+            "datasets of this format cannot be merged",
+            where=root,
+            expected=" or ".join(VERSIONS),
+            got=dataset.info["codebase_version"],
+            hint="piper-collect convert each --to lerobot-v2.1, merge those, and convert back",
+        )
+    return dataset
 
 
 def _committed(
@@ -177,10 +189,12 @@ def _left_out(datasets: Iterable[DatasetReader]) -> list[str]:
     notes = []
     for dataset in datasets:
         names = {path.name for path in (dataset.root / META).iterdir()}
-        stale = sorted(names & set(FINALIZED))
+        finalized = set(finalized_files(dataset.root))
+        stale = sorted(names & finalized)
         if stale:
             notes.append(f"{' and '.join(stale)} of {dataset.root} are not taken along: run finalize")
-        notes += [f"not taken along: {dataset.root / META / name}" for name in sorted(names - _KNOWN_META)]
+        others = sorted(names - _KNOWN_META - finalized)
+        notes += [f"not taken along: {dataset.root / META / name}" for name in others]
     return notes
 
 
@@ -192,7 +206,6 @@ class _Lines:
     sources: list[Mapping[str, Any]] = field(default_factory=list)
     stats: list[bytes] = field(default_factory=list)
     pictures: list[Mapping[str, Any]] = field(default_factory=list)
-    tables: list[Callable[[], Table]] = field(default_factory=list)
 
 
 class _Merge:
@@ -214,6 +227,10 @@ class _Merge:
         self._pictures = picture_keys(self._first)
         self._stats_lines = {d.root: _by_episode(d.root / META / EPISODES_STATS) for d in datasets}
         self._old_stats = next((d.stats for d in datasets if d.stats), None)
+        self._numeric = [k for k in self._old_stats or () if k in self._first.info["features"]]
+        self._numeric = [k for k in self._numeric if k not in self._pictures]
+        self._rows = sum(_length(m) for m in members)
+        self._stats = RunningStats()
 
     def stage(self) -> int:
         """Stage everything; the number of rows."""
@@ -236,9 +253,8 @@ class _Merge:
                 got=len(table),
             )
         new = renumbered(table, number, first_index, dataset.tasks, self._tasks)
-        staged = self._change.path(self._place(self._first.data_path(number)))
-        write_table(new, staged)
-        lines.tables.append(table_of(staged))
+        write_table(new, self._change.path(self._place(self._first.data_path(number))))
+        self._count(new, dataset.data_path(old))
         for key in dataset.video_keys:
             self._link(dataset.video_path(old, key), self._place(self._first.video_path(number, key)))
         for was, now in zip(extra_files(old), extra_files(number), strict=True):
@@ -249,6 +265,14 @@ class _Merge:
             lines.sources.append({**member.source, "episode_index": number})
         self._take_stats(lines, member, number, new, is_same=new is table)
         return len(new)
+
+    def _count(self, table: Table, path: Path) -> None:
+        """Add the rows to the statistics of all, as an export counts them."""
+        if self._numeric:
+            try:
+                self._stats = self._stats.added(stats_cells(table, self._numeric), of_rows=self._rows)
+            except ValueError as err:
+                raise DatasetError(f"no statistics: {err}", where=path) from err
 
     def _take_stats(self, lines: _Lines, member: Member, number: int, table: Table, *, is_same: bool) -> None:
         """The episode's line of episodes_stats.jsonl: kept as bytes, for there are many and they are long."""
@@ -291,9 +315,10 @@ class _Merge:
             change.write(f"{META}/{EPISODES_STATS}", b"".join(lines.stats))
         self._stage_sessions()
         self._stage_cameras()
-        if (self._first.root / META / MODALITY).is_file():
-            write_meta(change, MODALITY, read_json(self._first.root / META / MODALITY))
-        self._stage_stats(lines, rows)
+        for name in (MODALITY, EMBODIMENT):
+            if (self._first.root / META / name).is_file():
+                write_meta(change, name, read_json(self._first.root / META / name))
+        self._stage_stats(lines)
         info, episodes = self._first.info, len(self._members)
         size = int(info.get("chunks_size", 1000))
         totals = metadata.stock_totals(episodes, len(self._first.video_keys), size)
@@ -317,17 +342,20 @@ class _Merge:
         if content:
             self._change.write(CAMERAS, json_bytes(content, CAMERAS))
 
-    def _stage_stats(self, lines: _Lines, rows: int) -> None:
+    def _stage_stats(self, lines: _Lines) -> None:
         """stats.json of all rows as an export counts them, and of pictures as far as episodes tell."""
         old = self._old_stats
         if old is None:
             return
-        features = self._first.info["features"]
-        numeric = [key for key in old if key in features and key not in self._pictures]
         entries = {k: [entry[k] for entry in lines.pictures] for k in old if k in self._pictures}
         told = {k: over_episodes(e) for k, e in entries.items() if e and all(e)}
-        stats = counted_stats(lines.tables, numeric, rows)
-        write_stats(self._change, stats, told, lines.episodes[-1])
+        write_stats(self._change, self._stats, told, lines.episodes[-1])
+
+
+def _length(member: Member) -> int:
+    """Rows of an episode, as its list tells."""
+    length = member.dataset.episodes[member.index].get("length")
+    return length if isinstance(length, int) else 0
 
 
 def _by_episode(path: Path) -> dict[int, bytes] | None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from piper_collect.core.provenance import BINDING_KEYS, binding_changes
+from piper_collect.dataset.embodiment import EMBODIMENT
 from piper_collect.dataset.json_files import read_json
 from piper_collect.dataset.layout import EPISODES_STATS, INFO, META, MODALITY, SOURCES, STATS
 from piper_collect.dataset.reader import DatasetReader
@@ -51,7 +52,8 @@ def check_alike(datasets: Sequence[DatasetReader]) -> None:
             there = [(dataset.root / META / name).is_file() for dataset in (first, other)]
             _check(f"{META}/{name}", first, other, *("there" if has else "missing" for has in there))
         _check_stats(first, other)
-        _check(f"{META}/{MODALITY}", first, other, _modality(first), _modality(other))
+        for name in (MODALITY, EMBODIMENT):
+            _check(f"{META}/{name}", first, other, _content(first, name), _content(other, name))
     _check_profiles(datasets)
 
 
@@ -190,8 +192,8 @@ def _check_profiles(datasets: Iterable[DatasetReader]) -> None:
             _check(f"{key} of the profile", marks[0][0], dataset, marks[0][1].get(key), mark.get(key))
 
 
-def _modality(dataset: DatasetReader) -> object:
-    path = dataset.root / META / MODALITY
+def _content(dataset: DatasetReader, name: str) -> object:
+    path = dataset.root / META / name
     return read_json(path) if path.is_file() else "missing"
 
 

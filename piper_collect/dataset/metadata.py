@@ -1,15 +1,17 @@
 """What the files under ``meta/`` hold, key by key."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from piper_collect.config.profile import ROW_VALUE_DTYPES, ColumnSpec, Profile
+from piper_collect.config.column_spec import ROW_VALUE_DTYPES, ColumnSpec, zero_filled
+from piper_collect.config.profile import Profile
 from piper_collect.core.stats import ColumnStats
 from piper_collect.core.types import Feature
 from piper_collect.dataset.columns import SOURCE_STATE, SOURCE_TIMESTAMP
+from piper_collect.dataset.depth import depth_key
 from piper_collect.dataset.layout import DATA_PATH, VIDEO_PATH, video_key
-from piper_collect.dataset.parquet import BOOKKEEPING, TIMESTAMP
+from piper_collect.dataset.parquet import BOOKKEEPING, PICTURES, TIMESTAMP
 from piper_collect.errors import DatasetError
 
 VIDEO_CODECS = {"libx264": "h264", "libx265": "hevc", "libsvtav1": "av1"}
@@ -19,24 +21,46 @@ CODEBASE_VERSIONS = {"lerobot-v2.0": "v2.0", "lerobot-v2.1": "v2.1"}
 """By dialect."""
 
 
-def dataset_features(profile: Profile, cameras: Mapping[str, tuple[int, int]]) -> tuple[Feature, ...]:
-    """The columns of the rows, then one video a camera; bookkeeping columns left out.
+ZERO_FILLED = "zero_filled"
+"""In the ``info`` of a feature: names of elements that are zeros by the layout, and nothing measured."""
+NESTED_DIALECTS = ("lerobot-v3.0",)
+"""Those in which a cell may be an array of several axes; in others it is a list, row by row."""
+
+
+def dataset_features(
+    profile: Profile,
+    cameras: Mapping[str, tuple[int, int]],
+    depths: Mapping[str, tuple[int, int]] | None = None,
+) -> tuple[Feature, ...]:
+    """The columns of the rows, depth images last, then one video a camera; bookkeeping columns left out.
 
     Args:
         profile: Columns in their order.
         cameras: (height, width) of the encoded video by camera name.
+        depths: (height, width) of depth images, by ``depth_name`` of their cameras.
 
     Raises:
         DatasetError: a name would make stock LeRobot take numbers for pictures.
     """
     columns = [_column_feature(profile, column) for column in profile.stored]
     if profile.row_samples == "columns":
-        for name in (*profile.sources, *cameras):
+        for name in (*profile.sources, *cameras, *(depths or {})):
             _refuse_picture_name(name)
             columns += [
                 Feature(key=SOURCE_TIMESTAMP + name, dtype="float64", shape=(1,), unit="s since T0"),
                 Feature(key=SOURCE_STATE + name, dtype="int64", shape=(1,)),
             ]
+    columns += [
+        Feature(
+            key=depth_key(name),
+            dtype="image",
+            shape=(*size, 1),
+            names=("height", "width", "channel"),
+            unit="mm",
+            source=name,
+        )
+        for name, size in (depths or {}).items()
+    ]
     videos = [
         Feature(
             key=video_key(camera),
@@ -48,6 +72,25 @@ def dataset_features(profile: Profile, cameras: Mapping[str, tuple[int, int]]) -
         for camera, size in cameras.items()
     ]
     return (*columns, *videos)
+
+
+def format_notes(profile: Profile) -> Iterator[str]:
+    """What the format of ``profile`` holds otherwise than its columns say, for people."""
+    for column in profile.stored if profile.dialect not in NESTED_DIALECTS else ():
+        if column.shape:
+            extents = " x ".join(map(str, column.shape))
+            yield (
+                f"{column.key}: its arrays of {extents} are stored as lists, row by row: "
+                f"{profile.dialect} has no arrays"
+            )
+
+    for column in profile.stored:
+        zeros = zero_filled(column, profile.columns)
+        if zeros:
+            text = (
+                f"{len(zeros)} numbers of {column.key} are zeros, as the layout wants: nothing measured them"
+            )
+            yield f"{text} (zero_filled in info.json)"
 
 
 def _refuse_picture_name(name: str) -> None:
@@ -65,14 +108,19 @@ def _column_feature(profile: Profile, column: ColumnSpec) -> Feature:
     if column.value:
         return Feature(key=column.key, dtype=ROW_VALUE_DTYPES[column.value], shape=(1,))
     names = profile.names_of(column)
+    shape: tuple[int, ...] = (len(names),)
+    if column.shape:
+        is_nested = profile.dialect in NESTED_DIALECTS
+        shape, names = (column.shape, names) if is_nested else ((column.width,), ())
     return Feature(
         key=column.key,
         dtype="float32",
-        shape=(len(names),),
+        shape=shape,
         names=names,
         unit=column.unit,
         frame=column.frame,
         source=column.source,
+        zero_filled=zero_filled(column, profile.columns),
     )
 
 
@@ -83,6 +131,8 @@ def features_json(features: Sequence[Feature], profile: Profile, fps: float) -> 
         described[f.key] = {"dtype": f.dtype, "shape": list(f.shape), "names": list(f.names) or None}
         if f.dtype == "video" and profile.stock_info:
             described[f.key]["info"] = _video_info(f, profile, fps)
+        if f.zero_filled:
+            described[f.key]["info"] = {ZERO_FILLED: list(f.zero_filled)}
     for key, dtype in BOOKKEEPING.items():
         described[key] = {"dtype": dtype, "shape": [1], "names": None}
     return described
@@ -202,9 +252,9 @@ def stats_json(stats: Mapping[str, ColumnStats]) -> dict[str, dict[str, list[flo
     }
 
 
-def stats_columns(profile: Profile, cameras: Sequence[str]) -> tuple[str, ...]:
-    """The columns that stats.json covers."""
+def stats_columns(profile: Profile, cameras: Sequence[str], depths: Sequence[str] = ()) -> tuple[str, ...]:
+    """The columns that stats.json covers, pictures apart."""
     if profile.statistics == "features":
         return (*(c.key for c in profile.stored if not c.value), TIMESTAMP)
-    features = dataset_features(profile, dict.fromkeys(cameras, (2, 2)))
-    return (*(f.key for f in features if f.dtype != "video"), *BOOKKEEPING)
+    features = dataset_features(profile, dict.fromkeys(cameras, (2, 2)), dict.fromkeys(depths, (2, 2)))
+    return (*(f.key for f in features if f.dtype not in PICTURES), *BOOKKEEPING)

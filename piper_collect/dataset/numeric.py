@@ -12,9 +12,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from piper_collect.core.types import FloatArray
-from piper_collect.dataset.layout import EPISODES, INFO, META
-from piper_collect.dataset.parquet import read_table
-from piper_collect.dataset.reader import DatasetReader
+from piper_collect.dataset.dialect import EpisodeReader
+from piper_collect.dataset.layout import INFO, META
 from piper_collect.errors import DatasetError
 
 _NUMERIC = {
@@ -79,9 +78,9 @@ def numeric_width(feature: Mapping[str, Any]) -> int | None:
 
 
 def read_columns(
-    dataset: DatasetReader, keys: Iterable[str], on_episode: Callable[[int], None] | None = None
+    dataset: EpisodeReader, keys: Iterable[str], on_episode: Callable[[int], None] | None = None
 ) -> Columns:
-    """Read numeric columns of every episode, each file once.
+    """Read numeric columns of every episode, each episode once.
 
     Args:
         dataset: The dataset.
@@ -93,17 +92,18 @@ def read_columns(
             are no rows.
     """
     widths = {key: int(numeric_width(dataset.info["features"][key]) or 0) for key in keys}
-    lengths = tuple(_length(dataset, index) for index in dataset.episodes)
+    lines = dataset.lines
+    lengths = tuple(line.length for line in lines.values())
     if not sum(lengths):
         raise DatasetError("holds no rows", where=dataset.root)
     stored: dict[str, NDArray[Any]] = {}
     first = 0
-    for done, (index, length) in enumerate(zip(dataset.episodes, lengths, strict=True), start=1):
+    for done, (index, length) in enumerate(zip(lines, lengths, strict=True), start=1):
         path = dataset.data_path(index)
-        table = read_table(path, list(widths))
+        table = dataset.rows(index, list(widths))
         if len(table) != length:
             raise DatasetError(
-                f"has other rows than {META}/{EPISODES} says", where=path, expected=length, got=len(table)
+                "has other rows than the list of episodes says", where=path, expected=length, got=len(table)
             )
         for key, width in widths.items():
             cells = _cells(table, key, width, path)
@@ -115,16 +115,7 @@ def read_columns(
         first += length
         if on_episode is not None:
             on_episode(done)
-    return Columns(episodes=tuple(dataset.episodes), lengths=lengths, stored=stored)
-
-
-def _length(dataset: DatasetReader, index: int) -> int:
-    length = dataset.episodes[index].get("length")
-    if not isinstance(length, int) or length < 0:
-        raise DatasetError(
-            f"episode {index} has no length", where=dataset.root / META / EPISODES, got=repr(length)
-        )
-    return length
+    return Columns(episodes=tuple(lines), lengths=lengths, stored=stored)
 
 
 def _cells(table: pa.Table, key: str, width: int, path: Path) -> NDArray[Any]:

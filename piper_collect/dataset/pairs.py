@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from piper_collect.dataset.dialect import EpisodeReader
 from piper_collect.dataset.json_files import read_json
 from piper_collect.dataset.layout import INFO, META, MODALITY
 from piper_collect.dataset.numeric import numeric_width
-from piper_collect.dataset.reader import DatasetReader
 from piper_collect.errors import DatasetError
 
 ACTION = "action."
@@ -39,17 +39,23 @@ class ColumnPair:
     is_pose: bool
 
 
-def column_pairs(dataset: DatasetReader) -> tuple[tuple[ColumnPair, ...], dict[str, str]]:
+def column_pairs(
+    dataset: EpisodeReader, *, needed: bool = True
+) -> tuple[tuple[ColumnPair, ...], dict[str, str]]:
     """The pairs ``action.X`` and ``observation.X`` of one width, and the actions left over.
 
     A pair is a pose when a column of it has the feature names ``x y z qw qx qy qz``, or when
     modality.json gives its elements 3 to 7 a quaternion as rotation type.
 
+    Args:
+        dataset: The dataset.
+        needed: Whether there must be a pair.
+
     Returns:
         The pairs in the order of info.json, and by key of each numeric action column without one, why.
 
     Raises:
-        DatasetError: when there is no pair.
+        DatasetError: when there is no pair, and one is needed.
     """
     features: Mapping[str, Any] = dataset.info["features"]
     rotations = _rotations(dataset)
@@ -60,7 +66,7 @@ def column_pairs(dataset: DatasetReader) -> tuple[tuple[ColumnPair, ...], dict[s
             pairs.append(found)
         else:
             left_out[action] = found
-    if not pairs:
+    if not pairs and needed:
         others = [k for k in features if k.startswith("action") and k not in left_out]
         got = [f"{key}: {why}" for key, why in left_out.items()] + others
         raise DatasetError(
@@ -112,7 +118,7 @@ def _names(names: object) -> tuple[str, ...]:
     return tuple(str(name) for name in names)
 
 
-def _rotations(dataset: DatasetReader) -> dict[str, _Rotations]:
+def _rotations(dataset: EpisodeReader) -> dict[str, _Rotations]:
     """The quaternions that modality.json names, by column."""
     path = dataset.root / META / MODALITY
     found: dict[str, _Rotations] = {}

@@ -1,6 +1,6 @@
 """Reads LeRobot v2.0 and v2.1 datasets, our own and others'."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -55,18 +55,39 @@ class DatasetReader:
     sources: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
     sessions: tuple[Mapping[str, Any], ...] = ()
     stats: Mapping[str, Any] | None = None
+    _lines: list[dict[int, EpisodeLine]] = field(default_factory=list, init=False, repr=False, compare=False)
 
     @property
     def lines(self) -> dict[int, EpisodeLine]:
-        """What every format tells of an episode, by number."""
+        """What every format tells of an episode, by number.
+
+        Raises:
+            DatasetError: A line has no length.
+        """
+        if not self._lines:
+            self._lines.append(self._made_lines())
+        return self._lines[0]
+
+    def _made_lines(self) -> dict[int, EpisodeLine]:
         return {
             index: EpisodeLine(
-                length=int(line["length"]),
-                tasks=tuple(map(str, line.get("tasks", ()))),
+                length=self._length(index, line.get("length")),
+                tasks=tuple(map(str, line.get("tasks") or ())),
                 source=self.sources.get(index, {}),
+                frames=_counts(line.get("video_frame_lengths")),
             )
             for index, line in self.episodes.items()
         }
+
+    def _length(self, index: int, length: object) -> int:
+        if not isinstance(length, int) or isinstance(length, bool) or length < 0:
+            raise DatasetError(
+                f"episode {index} has no length",
+                where=self.root / META / EPISODES,
+                got=repr(length),
+                hint="piper-collect validate says more",
+            )
+        return length
 
     @property
     def fps(self) -> float:
@@ -105,13 +126,13 @@ class DatasetReader:
             raise DatasetError("a path leads out of the dataset", where=self.root / META / INFO, got=path)
         return self.root / path
 
-    def rows(self, episode_index: int) -> pa.Table:
-        """The rows of an episode.
+    def rows(self, episode_index: int, columns: Sequence[str] | None = None) -> pa.Table:
+        """The rows of an episode; all columns, or those named.
 
         Raises:
             DatasetError: when the file cannot be read.
         """
-        return read_table(self.data_path(episode_index))
+        return read_table(self.data_path(episode_index), columns)
 
     def frame_times(self, episode_index: int, key: str) -> FloatArray:
         """PTS of every frame in seconds, float64 [F], increasing; nothing is decoded.
@@ -205,6 +226,11 @@ def check_info(path: Path, info: Mapping[str, Any]) -> None:
                 expected="a map with dtype and shape",
                 got=feature,
             )
+
+
+def _counts(told: object) -> dict[str, int]:
+    counts = told.items() if isinstance(told, dict) else ()
+    return {str(key): count for key, count in counts if isinstance(count, int)}
 
 
 def _by_index(path: Path, key: str) -> dict[int, Mapping[str, Any]]:

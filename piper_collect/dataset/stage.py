@@ -128,12 +128,24 @@ class EpisodeStager:
         features: Of the dataset.
         fps: Rows a second.
         cameras: (height, width) of the recorded frames by camera name.
+        depths: (height, width) of depth images, by ``depth_name`` of their cameras.
     """
 
     profile: Profile
     features: Sequence[Feature]
     fps: float
     cameras: Mapping[str, tuple[int, int]]
+    depths: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+
+    @property
+    def pictures(self) -> dict[str, tuple[int, int]]:
+        """(height, width) of the recorded frames of cameras and of their depth images, by name."""
+        return {**self.cameras, **self.depths}
+
+    def files(self) -> dict[str, str]:
+        """What to call the files that ``encode`` makes, by camera name; no two are called the same."""
+        videos = {camera: f"{number}.mp4" for number, camera in enumerate(self.cameras)}
+        return videos | {name: f"{number}.arrow" for number, name in enumerate(self.depths)}
 
     def stage(
         self,
@@ -177,7 +189,7 @@ class EpisodeStager:
     def table(self, episode: Episode, *, index: int, first_index: int, tasks: Sequence[str]) -> pa.Table:
         """The rows of ``episode`` as number ``index``; arguments as ``stage``."""
         return episode_table(
-            row_columns(episode, self.profile, self.cameras, tasks),
+            row_columns(episode, self.profile, self.pictures, tasks),
             self.features,
             row_timestamps(episode, self.profile, self.fps),
             scalar_cells=self.profile.cells == "scalar",
@@ -200,7 +212,7 @@ class EpisodeStager:
         extras: EpisodeExtras,
         progress: Progress | None,
     ) -> dict[str, EncodedVideo]:
-        """Put the episode's videos to ``paths``, by camera: those encoded ahead, or encode them now.
+        """Put the episode's videos and depth images to ``paths``: those encoded ahead, or encode them now.
 
         Raises:
             PiperCollectError: A frame or a file cannot be had or made, or the bag was deleted meanwhile.
@@ -218,7 +230,7 @@ class EpisodeStager:
         return encode_cameras(
             episode,
             paths,
-            self.cameras,
+            self.pictures,
             self.profile.video,
             fps=self.fps,
             image_stats=self.profile.image_stats,
@@ -231,7 +243,7 @@ class EpisodeStager:
         """What episode_sources.jsonl tells of an episode."""
         cameras = {
             camera: {
-                "captured_size": list(self.cameras[camera]),
+                "captured_size": list(self.pictures[camera]),
                 "encoded_size": list(video.encoded),
                 "frames": video.frames,
                 "repeated": video.repeated,

@@ -40,7 +40,7 @@ class Transaction:
         self._folder = root / STAGING
         self._new_root = new_root
         self._folders = folders
-        self._staged: list[str] = []
+        self._staged: dict[str, None] = {}  # in the order in which they came
         self._appended: dict[str, int] = {}
         self._removed: list[str] = []
         self._sealed = False
@@ -63,8 +63,7 @@ class Transaction:
         """
         staged = self._folder / self._checked(file)
         staged.parent.mkdir(parents=True, exist_ok=True)
-        if file not in self._staged:
-            self._staged.append(file)
+        self._staged[file] = None
         return staged
 
     def scratch(self, name: str) -> Path:
@@ -114,7 +113,7 @@ class Transaction:
         After an error ``committed`` tells whether to ``roll_back`` or to ``finish``.
         """
         # An episode may have had nothing to write into a file after all; an old one does not stay for it.
-        self._staged = [file for file in self._staged if (self._folder / file).exists()]
+        self._staged = {file: None for file in self._staged if (self._folder / file).exists()}
         written = [*self._staged, *map(_chunk, self._appended)]
         for folder in sorted({str(PurePosixPath(f).parent) for f in written}):
             sync(self._folder / folder)

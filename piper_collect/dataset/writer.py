@@ -79,6 +79,7 @@ class DatasetWriter:
         fps: float,
         robot_type: str,
         cameras: Mapping[str, tuple[int, int]],
+        depths: Mapping[str, tuple[int, int]] | None = None,
     ) -> "DatasetWriter":
         """Continue the dataset at ``root``, or prepare a new one there.
 
@@ -91,13 +92,17 @@ class DatasetWriter:
             fps: Nominal row rate.
             robot_type: As info.json names it.
             cameras: (height, width) of the recorded frames by camera name, in their order.
+            depths: (height, width) of depth images, by ``depth_name`` of their cameras; none for a format
+                that holds none.
 
         Raises:
             DatasetError: when the folder is no dataset, a damaged one, or one of another kind.
         """
         if root.exists() and not root.is_dir():
             raise DatasetError("the dataset is not a folder", where=root)
-        kind = DatasetKind(profile=profile, fps=fps, robot_type=robot_type, cameras=dict(cameras))
+        kind = DatasetKind(
+            profile=profile, fps=fps, robot_type=robot_type, cameras=dict(cameras), depths=dict(depths or {})
+        )
         store = DIALECTS[profile.dialect](root, kind)
         state, notes = _recovered_state(root, store)
         _check_profile(root, profile, state)
@@ -180,7 +185,7 @@ class DatasetWriter:
         Raises:
             PiperCollectError: when the episode cannot be saved; nothing of it is left.
         """
-        check_cameras(episode, self._store.stager.cameras)
+        check_cameras(episode, self._store.stager.pictures)
         held = self.held(identity.content_hash).by_part
         if episode.part in held:
             index = held[episode.part]
@@ -214,7 +219,7 @@ class DatasetWriter:
         Raises:
             PiperCollectError: when it cannot be saved; the dataset is then as it was.
         """
-        check_cameras(episode, self._store.stager.cameras)
+        check_cameras(episode, self._store.stager.pictures)
         if not 0 <= index < self.episodes:
             raise DatasetError("there is no such episode", where=self.root, got=index)
         fresh = self._fresh(episode, identity, session_record, extras, progress)

@@ -253,11 +253,20 @@ def _wrap_planar(frame: CameraFrame) -> av.VideoFrame:
     return picture
 
 
-def _wrap_raw(frame: CameraFrame) -> av.VideoFrame:
-    encoding = _raw_encoding(frame)
+def raw_rows(frame: CameraFrame, encoding: RawEncoding) -> NDArray[np.uint8]:
+    """The bytes of a raw image, uint8 [H, W * bytes a pixel]: its rows without their padding.
+
+    Raises:
+        ImageError: There are not as many as the image says.
+    """
     _check_raw_size(frame, encoding)
     rows = np.frombuffer(frame.payload, np.uint8).reshape(frame.height, frame.step)
-    rows = _picture_rows(rows[:, : frame.width * encoding.pixel_bytes], encoding, frame.big_endian)
+    return rows[:, : frame.width * encoding.pixel_bytes]
+
+
+def _wrap_raw(frame: CameraFrame) -> av.VideoFrame:
+    encoding = _raw_encoding(frame)
+    rows = _picture_rows(raw_rows(frame, encoding), encoding, frame.big_endian)
     picture = av.VideoFrame(frame.width, frame.height, encoding.pix_fmt)
     plane = picture.planes[0]
     canvas = np.frombuffer(memoryview(plane), np.uint8)[: plane.line_size * frame.height]

@@ -1,6 +1,7 @@
 """Cameras' newest pictures for a page: taken as they come, decoded only when somebody looks."""
 
 from collections.abc import Callable
+from functools import partial
 
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
@@ -32,27 +33,39 @@ def subscribe_panel(
     """Offer a camera's pictures to ``panels``, the newest in place of the one before.
 
     Args:
-        node: Subscribes, best effort: no camera waits for us, and the recorder neither.
+        node: Subscribes.
         panels: Takes them.
         name: The camera's.
         camera: Its settings.
         width: Most columns, in px.
         quality: JPEG quality of a picture that is made anew, 1 to 100.
     """
+
+    def take(frame: Callable[[], CameraFrame]) -> None:
+        panels.offer(name, lambda: panel_jpeg(frame(), width=width, quality=quality))
+
+    return subscribe_frames(node, name, camera, take)
+
+
+def subscribe_frames(
+    node: Node, name: str, camera: CameraSettings, take: Callable[[Callable[[], CameraFrame]], None]
+) -> Subscription:
+    """Have ``take`` called with each picture of a camera, or rather with what reads it when it is wanted.
+
+    Args:
+        node: Subscribes, best effort: no camera waits for us, and the recorder neither.
+        name: The camera's.
+        camera: Its settings.
+        take: Called from the node's executor.
+    """
     compressed = camera.transport == "compressed"
     frame_of = _compressed_frame if compressed else _raw_frame
-
-    def take(payload: bytes) -> None:
-        panels.offer(name, _maker(frame_of, payload, width, quality))
-
     kind = CompressedImage if compressed else Image
-    return node.create_subscription(kind, image_topic(name, camera), take, PANEL_QOS, raw=True)
 
+    def hear(payload: bytes) -> None:
+        take(partial(frame_of, payload))
 
-def _maker(
-    frame_of: Callable[[bytes], CameraFrame], payload: bytes, width: int, quality: int
-) -> Callable[[], bytes]:
-    return lambda: panel_jpeg(frame_of(payload), width=width, quality=quality)
+    return node.create_subscription(kind, image_topic(name, camera), hear, PANEL_QOS, raw=True)
 
 
 def _compressed_frame(payload: bytes) -> CameraFrame:

@@ -87,6 +87,12 @@ def pose_msg(pose7: Sequence[float]) -> Pose:
     return pose
 
 
+def pose7_of(pose: Pose) -> tuple[float, ...]:
+    """The inverse of ``pose_msg``."""
+    p, q = pose.position, pose.orientation
+    return (p.x, p.y, p.z, q.w, q.x, q.y, q.z)
+
+
 def position_and_xyzw(pose: Pose) -> tuple[tuple[float, float, float], tuple[float, float, float, float]]:
     """A Pose as position (m) and quaternion in its own order (x, y, z, w)."""
     p, q = pose.position, pose.orientation

@@ -11,18 +11,16 @@ from visualization_msgs.msg import Marker, MarkerArray
 from piper_collect.config.names import (
     DISPLAY_JOINTS_TOPIC,
     DISPLAY_MARKERS_TOPIC,
-    RECORDER_STATUS_TOPIC,
     TARGET_POSE_TOPIC,
     arm_topics,
 )
 from piper_collect.core.robot import model_joints
-from piper_collect.core.session_status import SILENT_S, SessionView
-from piper_collect.core.status_line import Figures, Tone, status_parts
+from piper_collect.core.status_line import Tone
 from piper_collect.core.trail import Trail
-from piper_collect.msg import RecorderStatus, SessionStatus
-from piper_collect.nodes.convert import joints_and_width, session_view_of, stamp_msg, stamp_ns
-from piper_collect.nodes.qos import LATCHED_QOS, LATEST_QOS, STREAM_QOS
+from piper_collect.nodes.convert import joints_and_width, stamp_msg
+from piper_collect.nodes.qos import LATEST_QOS, STREAM_QOS
 from piper_collect.nodes.runtime import SessionNode, run_node
+from piper_collect.nodes.status_listener import StatusListener
 
 JOINTS_HZ = 50.0
 MARKERS_HZ = 10.0
@@ -61,9 +59,7 @@ class DisplayNode(SessionNode):
     def __init__(self) -> None:
         super().__init__("display")
         self._joints: JointState | None = None
-        self._view: SessionView | None = None
-        self._heard_ns = self._stamp_ns = 0
-        self._figures: Figures | None = None
+        self._status = StatusListener(self)
         self._followed = {
             name: _Followed(trail=Trail(seconds=TRAIL_S, step_m=TRAIL_STEP_M, most=TRAIL_POINTS))
             for name in _LINE_M
@@ -77,8 +73,6 @@ class DisplayNode(SessionNode):
             self.create_subscription(
                 PoseStamped, topic, lambda pose, to=followed: self._take_pose(to, pose), LATEST_QOS
             )
-        self.create_subscription(SessionStatus, "session/status", self._take_status, LATCHED_QOS)
-        self.create_subscription(RecorderStatus, RECORDER_STATUS_TOPIC, self._take_recorder, LATCHED_QOS)
 
     def start(self) -> None:
         """Begin to publish."""
@@ -94,14 +88,6 @@ class DisplayNode(SessionNode):
         at = message.pose.position
         followed.frame_id = message.header.frame_id or self.config.arm.base_frame
         followed.trail.add(self.now_ns(), (at.x, at.y, at.z))
-
-    def _take_status(self, status: SessionStatus) -> None:
-        self._view, self._stamp_ns = session_view_of(status), stamp_ns(status.header.stamp)
-        self._heard_ns = self.now_ns()
-
-    def _take_recorder(self, status: RecorderStatus) -> None:
-        lost = sum(topic.lost for topic in status.topics)
-        self._figures = Figures(lost=lost, bytes_free=status.bytes_free)
 
     # -- what goes out -------------------------------------------------------------------------
 
@@ -126,7 +112,9 @@ class DisplayNode(SessionNode):
         self._markers.publish(MarkerArray(markers=[*markers, self._state(now_ns)]))
 
     def _line(self, name: str, frame_id: str, points: tuple[tuple[float, ...], ...], now_ns: int) -> Marker:
-        recorded = name == "measured" and self._view is not None and self._view.state == "recording"
+        recorded = (
+            name == "measured" and (view := self._status.view) is not None and view.state == "recording"
+        )
         marker = _marker(name, Marker.LINE_STRIP, frame_id, now_ns)
         marker.scale.x = _LINE_M[name]
         marker.color = _colour(_COLOURS["record"] if recorded else _TRAIL_COLOURS[name])
@@ -134,10 +122,7 @@ class DisplayNode(SessionNode):
         return marker
 
     def _state(self, now_ns: int) -> Marker:
-        heard = self._view is not None and now_ns - self._heard_ns < SILENT_S * 1e9
-        view = self._view if heard else None
-        elapsed_ns = self._stamp_ns - view.start_ns + now_ns - self._heard_ns if view and view.start_ns else 0
-        banner, *parts = status_parts(view, self._figures, elapsed_ns / 1e9)
+        banner, *parts = self._status.parts(now_ns)
         marker = _marker("state", Marker.TEXT_VIEW_FACING, self.config.arm.base_frame, now_ns)
         marker.pose.position.x, marker.pose.position.y, marker.pose.position.z = _STATE_AT_M
         marker.scale.z = _LETTERS_M

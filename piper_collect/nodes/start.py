@@ -21,6 +21,7 @@ NODES: dict[str, str] = {
     "replay_node": "moves the arm as a recorded episode says, within limits; piper-collect replay starts it",
     "session_node": "turns the operator's buttons into episodes",
     "teleop_node": "moves the arm as the headset says, within limits",
+    "view_node": "shows a running session in the Rerun viewer; piper-collect view --live starts it",
 }
 """Executable → one line of help."""
 

@@ -95,7 +95,7 @@ def bag_episodes(
         DatasetError: There is no task.
         PiperCollectError: The bag cannot be read, or not be aligned.
     """
-    raw = read_episode(bag, config, record)
+    raw = read_episode(bag, config, record, depth=options.profile.holds_depth)
     task = options.task if options.task is not None else raw.task
     if not task.strip():
         raise DatasetError("the episode has no task", where=raw.name, hint='give --task "what is done"')

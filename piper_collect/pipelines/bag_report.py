@@ -113,7 +113,7 @@ def _columns(episode: Episode, profile: Profile) -> dict[str, ColumnSurvey]:
     return {
         c.key: ColumnSurvey(key=c.key, names=c.names, values=episode.columns[c.source])
         for c in profile.columns
-        if c.source
+        if c.source in episode.columns  # an optional one may not be
     }
 
 

@@ -7,6 +7,7 @@ import numpy as np
 
 from piper_collect.config.profile import Profile
 from piper_collect.core.findings import Finding
+from piper_collect.core.sampling import ROTATION_WIDTHS
 from piper_collect.core.types import BoolArray, Episode, RawEpisode, Stream
 from piper_collect.pipelines.bag_episodes import LONGEST_S
 from piper_collect.pipelines.bag_findings import finding
@@ -29,8 +30,8 @@ def value_findings(raw: RawEpisode, profile: Profile, where: str) -> Iterator[Fi
         if bad.any():
             text = f"{_counted(bad)} messages hold values that are not finite"
             yield finding("error", "not-finite", _at(where, stream), text)
-        elif key in rotations and values.shape[1] == 7 and len(values):
-            norm = np.sqrt(np.sum(values[:, 3:7] ** 2, axis=1))
+        elif key in rotations and values.shape[1] in ROTATION_WIDTHS and len(values):
+            norm = np.sqrt(np.sum(values[:, -4:] ** 2, axis=1))
             off: BoolArray = np.abs(norm - 1.0) > _NORM_TOLERANCE
             if off.any():
                 worst = norm[np.argmax(np.abs(norm - 1.0))]

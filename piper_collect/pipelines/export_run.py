@@ -2,22 +2,27 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
 from piper_collect.bag.find import storage_bytes
 from piper_collect.bag.reader import BagReader, open_bag
 from piper_collect.bag.sidecar import EpisodeRecord, choose_config, read_record
+from piper_collect.config.fitted import fitted_profile
+from piper_collect.config.profile import DEPTH_DIALECTS
 from piper_collect.config.schema import SessionConfig
 from piper_collect.core.naming import session_name
 from piper_collect.core.provenance import binding_changes, note_text, warning_text
+from piper_collect.core.types import depth_name
 from piper_collect.dataset.encode import COPIED
+from piper_collect.dataset.metadata import format_notes
 from piper_collect.dataset.stage import EpisodeIdentity
 from piper_collect.dataset.state import HeldBag
 from piper_collect.dataset.writer import DatasetWriter, SavedEpisode
 from piper_collect.errors import DatasetError, DatasetLockError, PiperCollectError
 from piper_collect.pipelines.ahead import default_workers
-from piper_collect.pipelines.aligned import camera_sizes
+from piper_collect.pipelines.aligned import picture_sizes, picture_topics
 from piper_collect.pipelines.bag_episodes import ExportOptions
 from piper_collect.pipelines.export_outcome import BagOutcome, exported
 from piper_collect.pipelines.prepare import BagJob, PreparedBag, Tell, one_line
@@ -46,6 +51,7 @@ class ExportRun:
         self._options = options
         self._writer: DatasetWriter | None = None
         self._known: frozenset[tuple[str, str]] = frozenset()
+        self._depth_left: dict[str, None] = {}
         self._fps = 0.0
         self._robot_type = ""
 
@@ -88,6 +94,7 @@ class ExportRun:
                     return BagOutcome(bag=path, status="skipped", reason="; ".join(record.incomplete_reasons))
                 config, said = self._config_of(bag, record)
                 writer = self._open(bag, record, config)
+                self._note_depth(bag, config)
         except DatasetLockError:
             raise  # so it is for every bag
         except (PiperCollectError, OSError) as err:
@@ -135,12 +142,29 @@ class ExportRun:
         notes = (*notes, *prepared.notes, *_video_notes(saved))
         return exported(path, job.said, prepared.parts, saved, warning, notes)
 
+    def _note_depth(self, bag: BagReader, config: SessionConfig) -> None:
+        """Take note of depth images that were recorded and do not come into the dataset."""
+        profile = self._options.profile
+        if profile.holds_depth:
+            return
+        why = f"the profile {profile.name} leaves them out (depth: png takes them in)"
+        if profile.depth != "none":
+            why = f"{profile.dialect} does not hold them; --dialect {DEPTH_DIALECTS[0]} does"
+        topics = picture_topics(config)
+        for camera in config.cameras:
+            info = bag.topics.get(topics.get(depth_name(camera), ""))
+            if info is not None and info.message_count:
+                self._depth_left[f"{camera}: its depth images are not in the dataset: {why}"] = None
+
     def notes(self, outcomes: Iterable[BagOutcome]) -> tuple[str, ...]:
         """What concerns the whole dataset."""
         notes = [] if self._writer is None else list(self._writer.notes)
         in_it = any(b.episodes for b in outcomes)
         if self._options.profile.row_clock == "action" and in_it:
             notes.append(_TRUE_TIMES)
+        if in_it:
+            notes += format_notes(self._options.profile)
+            notes += self._depth_left
         return tuple(dict.fromkeys(notes))
 
     def _compare_sessions(
@@ -175,15 +199,15 @@ class ExportRun:
         """The dataset's writer, opened with the cameras and rate of the first bag that gets here."""
         fps, robot_type = config.session.fps, config.arm.model
         if self._writer is None:
+            made_of = fitted_profile(self._options.profile, config.sources)
+            self._options = replace(self._options, profile=made_of)
             if self.root is None:
                 task = self._options.task or record.task or config.session.task
                 self.root = Path(config.session.root).expanduser() / session_name(task, datetime.now())
+            profile = self._options.profile
+            cameras, depths = picture_sizes(bag, config, depth=profile.holds_depth)
             writer = DatasetWriter.open(
-                self.root,
-                self._options.profile,
-                fps=fps,
-                robot_type=robot_type,
-                cameras=camera_sizes(bag, config),
+                self.root, profile, fps=fps, robot_type=robot_type, cameras=cameras, depths=depths
             )
             if self._stack is not None:
                 self._stack.enter_context(writer.alone())

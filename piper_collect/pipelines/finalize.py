@@ -13,15 +13,18 @@ from piper_collect.core import windows
 from piper_collect.core.se3 import quat_normalize_wxyz
 from piper_collect.core.stats import ColumnStats, column_stats
 from piper_collect.core.types import FloatArray
+from piper_collect.dataset.dialect import EpisodeReader
+from piper_collect.dataset.embodiment import known_embodiment
 from piper_collect.dataset.guard import locked
 from piper_collect.dataset.json_files import json_bytes
 from piper_collect.dataset.layout import DELTA_STATS, META, RELATIVE_STATS, STAGING
 from piper_collect.dataset.metadata import stats_json
 from piper_collect.dataset.numeric import Columns, numeric_width, read_columns
 from piper_collect.dataset.pairs import OBSERVATION, ColumnPair, column_pairs
-from piper_collect.dataset.reader import DatasetReader, open_dataset
+from piper_collect.dataset.readers import open_any
 from piper_collect.errors import ConfigError, DatasetError
 from piper_collect.files import write_atomic
+from piper_collect.pipelines.chunk_stats import ChunkResult, chunk_statistics
 
 LONGEST_HORIZON = 10_000
 """Five minutes at 30 Hz: more is a slip of the finger, and work without end."""
@@ -51,18 +54,48 @@ class WindowColumn:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ChunkSummary:
+    """The statistics over chunks that were made.
+
+    Attributes:
+        key: Their entry in the file.
+        state: Column that the chunks are seen from.
+        action: Column of the actions.
+        rate_hz: Steps a second.
+        steps: Of a chunk.
+        count: Chunks.
+    """
+
+    key: str
+    state: str
+    action: str
+    rate_hz: float
+    steps: int
+    count: int
+
+    @classmethod
+    def of(cls, result: ChunkResult) -> "ChunkSummary":
+        """What is told of ``result``."""
+        c = result.chunks
+        return cls(
+            key=c.key, state=c.state, action=c.action, rate_hz=c.rate_hz, steps=c.steps, count=result.count
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FinalizeSummary:
     """What was written.
 
     Attributes:
         root: The dataset.
-        files: The two files.
+        files: The two files, unless no column has a pair, and that of chunks.
         horizon: Steps of a window.
         episodes: Episodes of the dataset.
         rows: Rows, and so windows.
         columns: What has statistics over windows.
         observations: Columns that have statistics over rows.
-        left_out: By key of each action column without statistics, why.
+        left_out: By key of each action column without statistics over windows, why.
+        chunks: What has statistics over chunks; None where the dataset's embodiment asks for none.
     """
 
     root: Path
@@ -73,14 +106,15 @@ class FinalizeSummary:
     columns: tuple[WindowColumn, ...]
     observations: tuple[str, ...]
     left_out: Mapping[str, str]
+    chunks: ChunkSummary | None = None
 
 
 def finalize(
     root: Path, *, horizon: int = DEFAULT_HORIZON, rot6d: bool = False, on_progress: Progress | None = None
 ) -> FinalizeSummary:
-    """Write ``meta/relative_stats.json`` and ``meta/delta_stats.json`` of a dataset.
+    """Write ``meta/relative_stats.json``, ``meta/delta_stats.json`` and the statistics that its layout has.
 
-    Nothing else is touched. Each of the two is the old file or the new one, whole, at any moment, and
+    Nothing else is touched. Each of them is the old file or the new one, whole, at any moment, and
     what is written depends on the dataset alone.
 
     Memory grows with the N rows and not with H: all observations and paired actions as stored, and for one
@@ -111,31 +145,38 @@ def finalize(
             raise DatasetError(
                 "holds an interrupted save", where=root, hint="run the export again, which repairs it"
             )
-        dataset = open_dataset(root)
-        pairs, left_out = column_pairs(dataset)
+        dataset = open_any(root)
+        said = known_embodiment(root)
+        pairs, left_out = column_pairs(dataset, needed=said.chunks is None)
         columns = _read(dataset, pairs, tell)
         entries = _entries(pairs, horizon, rot6d)
         observations = {
             key: column_stats(columns.values(key)) for key in columns.stored if key.startswith(OBSERVATION)
         }
-        _write(root, {name: observations | stats for name, stats in _windows(columns, entries, tell).items()})
+        made = {name: observations | stats for name, stats in _windows(columns, entries, tell).items()}
+        total = len(dataset.lines)
+        chunks = chunk_statistics(dataset, said, lambda done: tell("chunks of episodes", done, total))
+        if chunks is not None:
+            made[chunks.chunks.file] = {chunks.chunks.key: chunks.stats}
+        _write(root, made)
     return FinalizeSummary(
         root=root,
-        files=tuple(root / META / name for name in _KINDS),
+        files=tuple(root / META / name for name in made),
         horizon=horizon,
         episodes=len(columns.episodes),
         rows=columns.rows,
         columns=entries,
         observations=tuple(observations),
         left_out=left_out,
+        chunks=None if chunks is None else ChunkSummary.of(chunks),
     )
 
 
-def _read(dataset: DatasetReader, pairs: tuple[ColumnPair, ...], tell: Progress) -> Columns:
+def _read(dataset: EpisodeReader, pairs: tuple[ColumnPair, ...], tell: Progress) -> Columns:
     features = dataset.info["features"]
     keys = [k for k in features if k.startswith(OBSERVATION) and numeric_width(features[k]) is not None]
     keys += [pair.action for pair in pairs]
-    total = len(dataset.episodes)
+    total = len(dataset.lines)
     return read_columns(dataset, keys, lambda done: tell("reading episodes", done, total))
 
 
@@ -152,8 +193,8 @@ def _entries(pairs: tuple[ColumnPair, ...], horizon: int, rot6d: bool) -> tuple[
 def _windows(
     columns: Columns, entries: tuple[WindowColumn, ...], tell: Progress
 ) -> dict[str, dict[str, ColumnStats]]:
-    """Statistics over windows by file and key."""
-    found: dict[str, dict[str, ColumnStats]] = {name: {} for name in _KINDS}
+    """Statistics over windows by file and key; no file where there are no entries."""
+    found: dict[str, dict[str, ColumnStats]] = {name: {} for name in (_KINDS if entries else ())}
     total = sum(entry.shape[0] for entry in entries) * len(_KINDS)
     count = itertools.count(1)
 
@@ -194,7 +235,7 @@ def _change(entry: WindowColumn) -> windows.Change:
 
 
 def _write(root: Path, content: Mapping[str, Mapping[str, ColumnStats]]) -> None:
-    """Make both files before the first is written."""
+    """Make all files before the first is written."""
     made = {root / META / name: json_bytes(stats_json(stats), name) for name, stats in content.items()}
     for path, text in made.items():
         try:

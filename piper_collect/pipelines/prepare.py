@@ -173,9 +173,9 @@ class _Steps:
         self, part: Episode, extras: EpisodeExtras, ahead: Path, progress: Callable[[int], None]
     ) -> EpisodeExtras:
         stager = self.job.stager
-        check_cameras(part, stager.cameras)
+        check_cameras(part, stager.pictures)
         folder = Path(tempfile.mkdtemp(dir=ahead))
-        paths = {camera: folder / f"{number}.mp4" for number, camera in enumerate(stager.cameras)}
+        paths = {camera: folder / file for camera, file in stager.files().items()}
         videos = stager.encode(part, paths, progress)
         ready = {c: VideoAhead(path=paths[c], video=v) for c, v in videos.items()}
         return replace(extras, videos=ready, recording=self.job.path)

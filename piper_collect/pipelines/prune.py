@@ -13,9 +13,10 @@ from piper_collect.bag.find import content_hash, find_bags
 from piper_collect.bag.reader import open_bag
 from piper_collect.bag.removal import bag_files, remove_bag, removed_halfway
 from piper_collect.bag.sidecar import choose_config, read_record
+from piper_collect.dataset.dialect import EpisodeReader
 from piper_collect.dataset.guard import locked
 from piper_collect.dataset.layout import EPISODES, INFO, META, SOURCES, STAGING, TASKS
-from piper_collect.dataset.reader import DatasetReader, open_dataset
+from piper_collect.dataset.readers import open_any
 from piper_collect.dataset.state import DatasetState
 from piper_collect.errors import BagError, ConfigError, DatasetError, PiperCollectError
 from piper_collect.pipelines.soundness import episode_faults, episode_files
@@ -174,7 +175,7 @@ def _configured(bag: Path) -> tuple[Path, ...]:
     return (root,) if named and (root / META / INFO).is_file() else ()
 
 
-def _opened(root: Path, stack: ExitStack) -> DatasetReader:
+def _opened(root: Path, stack: ExitStack) -> EpisodeReader:
     if not root.is_dir():
         raise DatasetError("is no dataset", where=root, expected=f"a folder with {META}/{INFO}")
     stack.enter_context(locked(root))
@@ -182,10 +183,10 @@ def _opened(root: Path, stack: ExitStack) -> DatasetReader:
         raise DatasetError(
             "holds an interrupted save", where=root, hint="run the export again, which repairs it"
         )
-    return open_dataset(root)
+    return open_any(root)
 
 
-def _item(bag: Path, datasets: Sequence[DatasetReader]) -> PruneItem:
+def _item(bag: Path, datasets: Sequence[EpisodeReader]) -> PruneItem:
     if not datasets:
         return PruneItem(bag=bag, kept="its configuration names no dataset that is there; give --dataset")
     try:

@@ -11,21 +11,29 @@ import numpy as np
 import simplejpeg
 
 from piper_collect.core.overview import spread
+from piper_collect.dataset.clip_files import clip_file
+from piper_collect.dataset.dialect import EpisodeReader
 from piper_collect.dataset.guard import locked
+from piper_collect.dataset.hdf5.reader import HDF5CasesReader
 from piper_collect.dataset.layout import META, STAGING, STATS_STATE, VIDEO_KEY_PREFIX
 from piper_collect.dataset.pictures import survey_pictures
-from piper_collect.dataset.reader import DatasetReader, open_dataset
+from piper_collect.dataset.reader import VERSIONS as V2_VERSIONS
+from piper_collect.dataset.readers import open_any
+from piper_collect.dataset.v3.layout import QUANTILES_STATE
+from piper_collect.dataset.v3.layout import VERSION as V3_VERSION
 from piper_collect.errors import ConfigError, DatasetError, PiperCollectError
 from piper_collect.files import write_atomic
 from piper_collect.pipelines.overview.dataset import dataset_overview
-from piper_collect.pipelines.validate import validate_dataset
+from piper_collect.pipelines.validators import validator_of
 from piper_collect.report.dataset_card import CardContent, dataset_card
 
 Progress: TypeAlias = Callable[[str, int, int], None]
 """Told what is being done, how much of it is done, and of how much."""
 
 CARD = "README.md"
+_CARRIED = (STATS_STATE, QUANTILES_STATE)
 _THUMBNAILS = "thumbnails"
+_TAGGED = (*V2_VERSIONS, V3_VERSION)
 _FOLDERS = ("data", "videos", META, "extras", _THUMBNAILS)
 _FILES_PER_COMMIT = 2000
 _EPISODES_SHOWN = 3
@@ -69,9 +77,9 @@ def make_card(root: Path, title: str, *, license_id: str = "", on_progress: Prog
         DatasetError: It is no dataset, or cannot be read.
     """
     tell = on_progress or (lambda what, done, total: None)
-    dataset = open_dataset(root)
+    dataset = open_any(root)
     overview = dataset_overview(root)
-    report = validate_dataset(
+    report = validator_of(root)(
         root, decode=False, on_progress=lambda done, total: tell("looking at episodes", done, total)
     ).report
     thumbnails = dict(_thumbnails(dataset))
@@ -200,7 +208,8 @@ def _upload(
     hub: Any, api: Any, root: Path, repo_id: str, url: str, card: dict[str, bytes], tell: Progress
 ) -> Pushed:
     known = {"repo_id": repo_id, "repo_type": "dataset"}
-    files = {path.relative_to(root).as_posix(): path for path in _files(root)}
+    folders = _folders(root)
+    files = {path.relative_to(root).as_posix(): path for path in _files(root, folders)}
     last = [name for name in files if name.startswith(f"{META}/")]
     first = [name for name in files if name not in last]
     done = 0
@@ -219,7 +228,7 @@ def _upload(
     stale = [
         name
         for name in api.list_repo_files(**known)
-        if name.partition("/")[0] in _FOLDERS
+        if name.partition("/")[0] in folders
         and name not in mine
         and not (name.startswith(f"{_THUMBNAILS}/") and not card)
     ]
@@ -228,9 +237,10 @@ def _upload(
         hub.CommitOperationAdd(path_in_repo=n, path_or_fileobj=content) for n, content in card.items()
     ]
     operations += [hub.CommitOperationDelete(path_in_repo=name) for name in stale]
-    version = str(open_dataset(root).info["codebase_version"])
-    api.create_commit(operations=operations, commit_message=f"Dataset of LeRobot {version}", **known)
-    _move_tag(api, version, known)
+    version = str(open_any(root).info["codebase_version"])
+    api.create_commit(operations=operations, commit_message=f"Dataset, {version}", **known)
+    if version in _TAGGED:
+        _move_tag(api, version, known)
     size = sum(path.stat().st_size for path in files.values()) + sum(map(len, card.values()))
     return Pushed(url=url, files=len(mine), size_bytes=size, deleted=tuple(stale))
 
@@ -241,24 +251,32 @@ def _move_tag(api: Any, tag: str, known: dict[str, str]) -> None:
     api.create_tag(tag=tag, tag_message="The version that LeRobot asks for", **known)
 
 
-def _files(root: Path) -> Iterator[Path]:
+def _folders(root: Path) -> tuple[str, ...]:
+    """Folders of a dataset below its root; files of any other are not its own."""
+    dataset = open_any(root)
+    robots = dataset.robots if isinstance(dataset, HDF5CasesReader) else ()
+    return (*_FOLDERS, *robots)
+
+
+def _files(root: Path, folders: Sequence[str]) -> Iterator[Path]:
     """The files of a dataset: no hidden ones, and not what only the next export goes on from."""
-    for folder in _FOLDERS:
+    for folder in folders:
         for path in sorted((root / folder).rglob("*")):
             inside = path.relative_to(root)
             hidden = any(part.startswith(".") for part in inside.parts)
-            if path.is_file() and not hidden and inside.as_posix() != STATS_STATE:
+            if path.is_file() and not hidden and inside.as_posix() not in _CARRIED:
                 yield path
 
 
-def _thumbnails(dataset: DatasetReader) -> Iterator[tuple[str, tuple[str, bytes]]]:
+def _thumbnails(dataset: EpisodeReader) -> Iterator[tuple[str, tuple[str, bytes]]]:
     """Strips of small pictures of some episodes, as (what, (path, JPEG)); none of videos that are broken."""
-    for index in spread(dataset.episodes, _EPISODES_SHOWN):
+    for index in spread(dataset.lines, _EPISODES_SHOWN):
         for key in dataset.video_keys:
             name = key.removeprefix(VIDEO_KEY_PREFIX)
             try:
                 times = dataset.frame_times(index, key)
-                seen = survey_pictures(dataset.video_path(index, key), len(times))
+                with clip_file(dataset.clip(index, key)) as path:
+                    seen = survey_pictures(path, len(times))
             except DatasetError:
                 continue
             pixels = _strip([thumbnail.pixels for thumbnail in seen.thumbnails])

@@ -7,8 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from piper_collect.core.types import ReferenceView
+from piper_collect.dataset.dialect import EpisodeReader
 from piper_collect.dataset.layout import VIDEO_KEY_PREFIX
-from piper_collect.dataset.reader import DatasetReader, open_dataset
+from piper_collect.dataset.readers import open_any
 from piper_collect.errors import DatasetError, PiperCollectError
 
 
@@ -22,8 +23,8 @@ def read_reference(root: Path, cameras: Sequence[str]) -> ReferenceView:
         cameras: Those of the session.
     """
     try:
-        dataset = open_dataset(root)
-        if not dataset.episodes:
+        dataset = open_any(root)
+        if not dataset.lines:
             return ReferenceView(dataset=str(root), notes=(f"{root} has no episode yet",))
     except PiperCollectError as err:
         return ReferenceView(dataset=str(root), notes=(str(err),))
@@ -47,8 +48,8 @@ def read_reference(root: Path, cameras: Sequence[str]) -> ReferenceView:
     return ReferenceView(dataset=str(root), pictures=pictures, notes=tuple(notes))
 
 
-def _first_frame(dataset: DatasetReader, key: str) -> NDArray[np.uint8]:
-    first = min(dataset.episodes)
+def _first_frame(dataset: EpisodeReader, key: str) -> NDArray[np.uint8]:
+    first = min(dataset.lines)
     for _time_s, pixels in dataset.frames(first, key):
         return pixels
-    raise DatasetError("the video holds no frame", where=dataset.video_path(first, key))
+    raise DatasetError("the video holds no frame", where=f"{dataset.root}, episode {first}, {key}")

@@ -15,7 +15,8 @@ from piper_collect.core.provenance import BINDING_KEYS, BindingComparison, bindi
 from piper_collect.core.replay import ReplayPlan, plan_replay
 from piper_collect.core.replay_check import Reach, check_reach
 from piper_collect.core.replay_log import ReplayLog, simulate_replay
-from piper_collect.dataset.reader import DatasetReader, open_dataset
+from piper_collect.dataset.dialect import EpisodeReader
+from piper_collect.dataset.readers import open_any
 from piper_collect.errors import ConfigError, DatasetError, SessionError
 from piper_collect.pipelines.replay_columns import RecordedEpisode, recorded_episode
 
@@ -70,7 +71,7 @@ def prepare_replay(
         ConfigError: ``speed`` is out of its range.
     """
     motion = motion_config(config)
-    reader = open_dataset(root)
+    reader = open_any(root)
     episode = recorded_episode(reader, index, motion.kinematics)
     notes = [*episode.notes, *_other_kinematics(episode, motion)]
     reach = _reach(episode, motion, root)
@@ -144,7 +145,7 @@ def _rehearsed(plan: ReplayPlan, config: SessionConfig, where: str) -> ReplayLog
     return log
 
 
-def _binding(reader: DatasetReader, index: int, config: SessionConfig) -> BindingComparison:
+def _binding(reader: EpisodeReader, index: int, config: SessionConfig) -> BindingComparison:
     """The episode's session against the configuration; what either does not know is not compared."""
     name = reader.sources.get(index, {}).get("session")
     recorded = next((s for s in reader.sessions if s.get("session") == name), None)

@@ -13,10 +13,10 @@ from piper_collect.core.kinematics import PiperKinematics
 from piper_collect.core.se3 import check_unit
 from piper_collect.core.tracks import MotionTrack, motion_track
 from piper_collect.core.types import FloatArray
+from piper_collect.dataset.dialect import EpisodeReader
 from piper_collect.dataset.json_files import read_json
 from piper_collect.dataset.layout import META, MODALITY, samples_path
 from piper_collect.dataset.parquet import TIMESTAMP, column_values, read_table
-from piper_collect.dataset.reader import DatasetReader
 from piper_collect.errors import DatasetError, KinematicsError
 
 Group = Literal["state", "action"]
@@ -105,7 +105,7 @@ class RecordedEpisode:
     notes: tuple[str, ...] = ()
 
 
-def recorded_episode(reader: DatasetReader, index: int, kinematics: PiperKinematics) -> RecordedEpisode:
+def recorded_episode(reader: EpisodeReader, index: int, kinematics: PiperKinematics) -> RecordedEpisode:
     """Read the motion of an episode.
 
     Args:
@@ -116,8 +116,9 @@ def recorded_episode(reader: DatasetReader, index: int, kinematics: PiperKinemat
     Raises:
         DatasetError: There is no such episode, or its columns do not say the motion.
     """
-    if index not in reader.episodes:
-        known = f"{min(reader.episodes)} to {max(reader.episodes)}" if reader.episodes else "none"
+    episodes = reader.lines
+    if index not in episodes:
+        known = f"{min(episodes)} to {max(episodes)}" if episodes else "none"
         raise DatasetError("no such episode", where=reader.root, expected=known, got=index)
     action = _layout(reader, "action")
     if action is None:
@@ -135,7 +136,7 @@ def recorded_episode(reader: DatasetReader, index: int, kinematics: PiperKinemat
         raise DatasetError(f"not a motion to replay: {err}", where=where) from err
 
 
-def _read(reader: DatasetReader, index: int, action: _Layout, kinematics: PiperKinematics) -> RecordedEpisode:
+def _read(reader: EpisodeReader, index: int, action: _Layout, kinematics: PiperKinematics) -> RecordedEpisode:
     table = reader.rows(index)
     times = RowTimes(reader, index, table)
     target_s, said = times.of(action.first)
@@ -146,7 +147,7 @@ def _read(reader: DatasetReader, index: int, action: _Layout, kinematics: PiperK
         target_s[newest] - start_s, pose7[newest], None if width is None else width[newest]
     )
     observed, observed_said = _observed(reader, table, times, start_s, kinematics)
-    tasks = reader.episodes[index].get("tasks") or [""]
+    tasks = reader.lines[index].tasks or ("",)
     return RecordedEpisode(
         index=index,
         task=str(tasks[0]),
@@ -162,7 +163,7 @@ def _read(reader: DatasetReader, index: int, action: _Layout, kinematics: PiperK
 class RowTimes:
     """When what each row shows was taken: the samples' own stamps where the dataset has them."""
 
-    def __init__(self, reader: DatasetReader, index: int, table: pa.Table) -> None:
+    def __init__(self, reader: EpisodeReader, index: int, table: pa.Table) -> None:
         if TIMESTAMP not in table.column_names:
             raise DatasetError("rows have no times", where=reader.data_path(index), expected=TIMESTAMP)
         self._table = table
@@ -202,7 +203,7 @@ class RowTimes:
 
 
 def _observed(
-    reader: DatasetReader, table: pa.Table, times: RowTimes, start_s: float, kinematics: PiperKinematics
+    reader: EpisodeReader, table: pa.Table, times: RowTimes, start_s: float, kinematics: PiperKinematics
 ) -> tuple[ObservedMotion | None, dict[str, str]]:
     layout = _layout(reader, "state")
     if layout is None:
@@ -258,7 +259,7 @@ def _cells(table: pa.Table, part: _Slice) -> FloatArray:
     return np.asarray(values[:, part.start : part.end], dtype=np.float64)
 
 
-def _layout(reader: DatasetReader, group: Group) -> _Layout | None:
+def _layout(reader: EpisodeReader, group: Group) -> _Layout | None:
     """Our columns where they are, else what modality.json says; None where neither tells the motion."""
     features = reader.info["features"]
     joints, pose, width = _OURS[group]

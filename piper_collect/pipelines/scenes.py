@@ -11,12 +11,14 @@ import simplejpeg
 from piper_collect.bag.episode import read_episode
 from piper_collect.bag.reader import open_bag
 from piper_collect.bag.sidecar import choose_config, read_record
-from piper_collect.config.display import session_robot
+from piper_collect.config.display import viewer_robot
 from piper_collect.config.schema import SessionConfig
 from piper_collect.core.kinematics import JOINT_NAMES, PiperKinematics
 from piper_collect.core.types import CameraStream, FloatArray, Stream
+from piper_collect.dataset.clip_files import clip_bytes
+from piper_collect.dataset.dialect import EpisodeReader
 from piper_collect.dataset.layout import VIDEO_KEY_PREFIX
-from piper_collect.dataset.reader import DatasetReader, open_dataset
+from piper_collect.dataset.readers import open_any
 from piper_collect.errors import DatasetError
 from piper_collect.imaging.frames import to_rgb
 from piper_collect.pipelines.replay_columns import RecordedEpisode, RowTimes, recorded_episode
@@ -38,9 +40,10 @@ def dataset_scene(root: Path, index: int) -> tuple[EpisodeScene, str]:
     Raises:
         DatasetError: There is no such episode, or its files cannot be read.
     """
-    dataset = open_dataset(root)
-    if index not in dataset.episodes:
-        known = f"{min(dataset.episodes)} to {max(dataset.episodes)}" if dataset.episodes else "none"
+    dataset = open_any(root)
+    episodes = dataset.lines
+    if index not in episodes:
+        known = f"{min(episodes)} to {max(episodes)}" if episodes else "none"
         raise DatasetError("no such episode", where=root, expected=known, got=index)
     config = _config_of(dataset, index)
     known_ns = dataset.sources.get(index, {}).get("t0_ns")
@@ -52,7 +55,7 @@ def dataset_scene(root: Path, index: int) -> tuple[EpisodeScene, str]:
         motion = recorded_episode(dataset, index, PiperKinematics(config.arm.dh_offset))
     except DatasetError as err:
         notes = (f"no motion is shown: {err}",)
-    tasks = dataset.episodes[index].get("tasks") or [""]
+    tasks = episodes[index].tasks or ("",)
     scene = EpisodeScene(
         name=f"{root.name}, episode {index}",
         task=str(tasks[0]),
@@ -65,7 +68,7 @@ def dataset_scene(root: Path, index: int) -> tuple[EpisodeScene, str]:
         },
         notes=notes,
     )
-    return scene, session_robot(config)
+    return scene, viewer_robot(config)
 
 
 def bag_scene(path: Path, config: SessionConfig | None = None) -> tuple[EpisodeScene, str]:
@@ -94,10 +97,10 @@ def bag_scene(path: Path, config: SessionConfig | None = None) -> tuple[EpisodeS
         poses={kind: _curve(streams[p], _POSE) for kind, (p, _) in names.items() if p in streams},
         pictures={name: partial(_pictures, camera) for name, camera in raw.cameras.items()},
     )
-    return scene, session_robot(chosen)
+    return scene, viewer_robot(chosen)
 
 
-def _config_of(dataset: DatasetReader, index: int) -> SessionConfig:
+def _config_of(dataset: EpisodeReader, index: int) -> SessionConfig:
     """Enough of a configuration to draw the arm: its DH variant, as the session's record has it."""
     session = dataset.sources.get(index, {}).get("session")
     record = next((r for r in dataset.sessions if r.get("session") == session), {})
@@ -152,7 +155,7 @@ def _poses(motion: RecordedEpisode | None, at: _At) -> dict[str, Curve]:
     return found
 
 
-def _video(dataset: DatasetReader, index: int, key: str, at: _At) -> ShownVideo:
+def _video(dataset: EpisodeReader, index: int, key: str, at: _At) -> ShownVideo:
     """The frames by their capture time: the PTS, or on a grid the stamp of the sample that each one shows."""
     pts_s = dataset.frame_times(index, key)
     time_s = pts_s
@@ -162,7 +165,7 @@ def _video(dataset: DatasetReader, index: int, key: str, at: _At) -> ShownVideo:
         time_s = stamped
     stamps, first = np.unique(at(time_s), return_index=True)
     return ShownVideo(
-        path=dataset.video_path(index, key),
+        read=partial(clip_bytes, dataset.clip(index, key)),
         time_ns=stamps,
         pts_ns=np.round(pts_s[first] * 1e9).astype(np.int64),
     )

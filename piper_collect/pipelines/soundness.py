@@ -7,24 +7,26 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from piper_collect.dataset.clip_files import clip_file
+from piper_collect.dataset.dialect import EpisodeReader
 from piper_collect.dataset.layout import samples_path
 from piper_collect.dataset.parquet import column_values, read_table
-from piper_collect.dataset.pictures import whole_pictures
+from piper_collect.dataset.pictures import picture_size, whole_pictures
 from piper_collect.dataset.probe import probe_video
-from piper_collect.dataset.reader import DatasetReader
 from piper_collect.errors import DatasetError
 
 _EXACT = ("frame_index", "episode_index", "index")
 
 
-def episode_files(dataset: DatasetReader, index: int) -> list[Path]:
-    """The files that hold an episode."""
-    files = [dataset.data_path(index), *(dataset.video_path(index, key) for key in dataset.video_keys)]
+def episode_files(dataset: EpisodeReader, index: int) -> list[Path]:
+    """The files that hold an episode, alone or with others."""
+    sources = [dataset.clip(index, key).source for key in dataset.video_keys]
+    files = [dataset.data_path(index), *(source for source in sources if isinstance(source, Path))]
     samples = dataset.root / samples_path(index)
     return [*files, samples] if samples.exists() else files
 
 
-def episode_faults(dataset: DatasetReader, index: int) -> Iterator[str]:
+def episode_faults(dataset: EpisodeReader, index: int) -> Iterator[str]:
     """What is missing or damaged in an episode; nothing where all of it can be read.
 
     Rows are compared with the metadata: columns, length, numbers, tasks, finite values. Each video is decoded
@@ -34,7 +36,7 @@ def episode_faults(dataset: DatasetReader, index: int) -> Iterator[str]:
         dataset: The dataset.
         index: Number of the episode.
     """
-    if index not in dataset.episodes:
+    if index not in dataset.lines:
         yield f"episode {index} is not in the dataset"
         return
     try:
@@ -50,8 +52,8 @@ def episode_faults(dataset: DatasetReader, index: int) -> Iterator[str]:
         yield from (f"episode {index}, {key}: {fault}" for fault in _video_faults(dataset, index, key))
 
 
-def _row_faults(dataset: DatasetReader, index: int, table: pa.Table) -> Iterator[str]:
-    length = dataset.episodes[index].get("length")
+def _row_faults(dataset: EpisodeReader, index: int, table: pa.Table) -> Iterator[str]:
+    length = dataset.lines[index].length
     if not len(table) or len(table) != length:
         yield f"{len(table)} rows, the metadata say {length}"
         return
@@ -60,7 +62,7 @@ def _row_faults(dataset: DatasetReader, index: int, table: pa.Table) -> Iterator
     if missing:
         yield f"columns are missing: {', '.join(missing)}"
         return
-    first = sum(int(line.get("length") or 0) for i, line in dataset.episodes.items() if i < index)
+    first = sum(line.length for i, line in dataset.lines.items() if i < index)
     expected = {
         "frame_index": np.arange(len(table)),
         "episode_index": np.full(len(table), index),
@@ -73,10 +75,13 @@ def _row_faults(dataset: DatasetReader, index: int, table: pa.Table) -> Iterator
         yield from _cell_faults(dataset, table, key)
 
 
-def _cell_faults(dataset: DatasetReader, table: pa.Table, key: str) -> Iterator[str]:
+def _cell_faults(dataset: EpisodeReader, table: pa.Table, key: str) -> Iterator[str]:
     kind: Any = table.schema.field(key).type
     if table[key].null_count:
         yield f"{table[key].null_count} values of {key} are missing"
+        return
+    if dataset.info["features"][key]["dtype"] == "image":
+        yield from _image_faults(table, key)
         return
     values = column_values(table, key)
     if pa.types.is_floating(getattr(kind, "value_type", kind)) and not np.isfinite(values).all():
@@ -85,14 +90,24 @@ def _cell_faults(dataset: DatasetReader, table: pa.Table, key: str) -> Iterator[
         yield "its task is not in tasks.jsonl"
 
 
-def _video_faults(dataset: DatasetReader, index: int, key: str) -> Iterator[str]:
+def _image_faults(table: pa.Table, key: str) -> Iterator[str]:
+    """Pictures in rows that cannot be decoded; the first of them."""
+    for row, cell in enumerate(table[key].to_pylist()):
+        try:
+            picture_size((cell or {}).get("bytes") or b"")
+        except DatasetError as err:
+            yield f"{key}, row {row}: {err}"
+            return
+
+
+def _video_faults(dataset: EpisodeReader, index: int, key: str) -> Iterator[str]:
     try:
-        path = dataset.video_path(index, key)
-        probe, decoded = probe_video(path), whole_pictures(path)
+        with clip_file(dataset.clip(index, key)) as path:
+            probe, decoded = probe_video(path), whole_pictures(path)
     except DatasetError as err:
         yield str(err)
         return
-    told = (dataset.episodes[index].get("video_frame_lengths") or {}).get(key, len(probe.pts))
+    told = dataset.lines[index].frames.get(key, len(probe.pts))
     if not len(probe.pts) or not len(probe.pts) == decoded == told:
         yield f"{decoded} of {len(probe.pts)} frames can be decoded, the metadata say {told}"
     elif probe.repeated_pts or probe.missing_pts:

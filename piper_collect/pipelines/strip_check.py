@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from piper_collect.dataset.reader import open_dataset
+from piper_collect.dataset.readers import open_any
 from piper_collect.errors import DatasetError
 from piper_collect.imaging.strip import read_strip, strip_error_ms
 
@@ -34,10 +34,10 @@ def check_strips(root: Path) -> StripCheck:
     Raises:
         DatasetError: when the dataset cannot be read or does not say where its episodes start.
     """
-    dataset = open_dataset(root)
+    dataset = open_any(root)
     frames = unreadable = 0
     worst_ms: float | None = None
-    for index in dataset.episodes:
+    for index in dataset.lines:
         if index not in dataset.sources:
             raise DatasetError("the start of the episode is not known", where=f"{root}, episode {index}")
         t0_ns = int(dataset.sources[index]["t0_ns"])

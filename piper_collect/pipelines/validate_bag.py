@@ -10,6 +10,7 @@ from piper_collect.bag.find import find_bags
 from piper_collect.bag.reader import BagReader, open_bag
 from piper_collect.bag.sidecar import EpisodeRecord, choose_config, path_text, read_record
 from piper_collect.bag.survey import TopicSurvey, survey_topics
+from piper_collect.config.fitted import fitted_profile
 from piper_collect.config.profile import Profile, load_profile
 from piper_collect.config.schema import SessionConfig
 from piper_collect.core.findings import Finding, Findings, Level, Report
@@ -237,7 +238,7 @@ def _look_at_episode(
 ) -> None:
     """The sources as configured, and the rows that an export would make of them."""
     try:
-        raw = read_episode(bag, config, record)
+        raw = read_episode(bag, config, record, depth=profile.holds_depth)
     except AlignmentError as err:
         look.fail("clocks-differ", err)
         return
@@ -246,6 +247,7 @@ def _look_at_episode(
         return
     look.task = raw.task
     look.findings += clock_findings(raw, look.name)
+    profile = fitted_profile(profile, config.sources)
     faults = list(value_findings(raw, profile, look.name))
     look.findings += faults
     if any(f.level == "error" for f in faults):

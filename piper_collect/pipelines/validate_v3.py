@@ -21,6 +21,7 @@ from piper_collect.errors import DatasetError
 from piper_collect.pipelines.validate import EpisodeTaker, Progress, Validation
 from piper_collect.pipelines.validate_outlook import verdict
 from piper_collect.pipelines.validation.episode_survey import episode_survey
+from piper_collect.pipelines.validation.row_images import check_images
 from piper_collect.pipelines.validation.v3 import (
     AllStats,
     VideoFiles,
@@ -86,7 +87,11 @@ class _Run:
             except DatasetError as err:
                 self._findings.add("error", "video", f"{where}, {key}", str(err))
                 self._refusals.append(f"{where}, {key}: {err.what}")
-        check_episode_stats(told, table, pictures, where, self._findings)
+        for key in (k for k in reader.picture_keys if k not in reader.video_keys):
+            images = check_images(reader, index, key, self._findings) if self._decode else None
+            if images is not None:
+                pictures[key] = images
+        check_episode_stats(told, table, pictures, reader.info["features"], where, self._findings)
         return episode_survey(reader, index, table, row_s, cameras)
 
     def _camera(self, index: int, key: str, row_s: FloatArray) -> CameraSurvey:

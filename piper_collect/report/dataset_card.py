@@ -61,21 +61,18 @@ def _header(content: CardContent) -> str:
     lines = ["---"]
     if content.license:
         lines.append(f"license: {content.license}")
-    lines += [
-        "task_categories:",
-        "- robotics",
-        "tags:",
-        "- LeRobot",
-        "- piper_collect",
-        "size_categories:",
-        f"- {size}",
-        "configs:",
-        "- config_name: default",
-        "  data_files: data/*/*.parquet",
-        "---",
-        "",
-    ]
+    is_lerobot = _is_lerobot(content.facts)
+    lines += ["task_categories:", "- robotics", "tags:", "- LeRobot" if is_lerobot else "- hdf5"]
+    lines += ["- piper_collect", "size_categories:", f"- {size}"]
+    if is_lerobot:
+        lines += ["configs:", "- config_name: default", "  data_files: data/*/*.parquet"]
+    lines += ["---", ""]
     return "\n".join(lines)
+
+
+def _is_lerobot(facts: Mapping[str, Any]) -> bool:
+    """Versions of LeRobot's format are numbers after a v; HDF5 cases have a name."""
+    return str(facts["version"]).startswith("v")
 
 
 def _about(facts: Mapping[str, Any]) -> Iterator[str]:
@@ -87,7 +84,7 @@ def _about(facts: Mapping[str, Any]) -> Iterator[str]:
     yield from _table(
         ("", ""),
         [
-            ("format", f"LeRobot {facts['version']}, profile {profiles}"),
+            ("format", f"{'LeRobot ' * _is_lerobot(facts)}{facts['version']}, profile {profiles}"),
             ("robot", facts["robot"] or "unknown"),
             ("episodes", f"{facts['episodes']:,}"),
             ("rows", f"{facts['rows']:,} at {facts['fps']:g} a second, {spoken_duration(facts['seconds'])}"),

@@ -1,10 +1,5 @@
-"""An episode in the Rerun viewer: its cameras, the robot, trails and plots.
+"""An episode in the Rerun viewer: its cameras, the robot, trails and plots."""
 
-Rerun is optional (``pip install piper_collect[view]``) and imported when something is to be shown.
-"""
-
-import importlib
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +7,18 @@ import numpy as np
 
 from piper_collect.core.robot import ROOT_LINK, model_joints
 from piper_collect.core.types import FloatArray, StampArray
-from piper_collect.errors import ConfigError
+from piper_collect.report.rerun_stream import (
+    COLOURS,
+    TRAIL_M,
+    flange_frame,
+    load_rerun,
+    log_flange,
+    log_line_style,
+    log_robot,
+    log_world,
+    open_stream,
+)
 from piper_collect.report.scene import Curve, EpisodeScene
-
-_APPLICATION = "piper_collect"
-_COLOURS = {"measured": (70, 140, 255), "target": (255, 140, 40)}
-_AXIS_M = 0.06
-_TRAIL_M = 0.0015
 
 
 def show(scene: EpisodeScene, urdf: str, save: Path | None) -> None:
@@ -32,16 +32,8 @@ def show(scene: EpisodeScene, urdf: str, save: Path | None) -> None:
     Raises:
         ConfigError: Rerun is not installed, or the file cannot be written.
     """
-    rerun = _rerun()
-    recording = rerun.RecordingStream(_APPLICATION)
-    try:
-        recording.save(str(save)) if save is not None else recording.spawn()
-    except (OSError, RuntimeError) as err:
-        where = save or "the Rerun viewer"
-        raise ConfigError(f"nothing can be shown: {err}", where=where) from err
-    recording.send_recording_name(scene.name)
-    recording.send_blueprint(_blueprint(scene))
-    drawing = _Drawing(rerun, recording, scene)
+    recording = open_stream(scene.name, (*scene.videos, *scene.pictures), save)
+    drawing = _Drawing(recording, scene)
     drawing.text()
     drawing.robot(urdf)
     drawing.motion()
@@ -50,20 +42,11 @@ def show(scene: EpisodeScene, urdf: str, save: Path | None) -> None:
     recording.disconnect()
 
 
-def _rerun() -> Any:
-    try:
-        return importlib.import_module("rerun")
-    except ImportError as err:
-        raise ConfigError(
-            f"the viewer Rerun is not installed: {err}", hint="pip install 'piper_collect[view]'"
-        ) from err
-
-
 class _Drawing:
     """Logs the parts of one scene."""
 
-    def __init__(self, rerun: Any, recording: Any, scene: EpisodeScene) -> None:
-        self._rerun, self._recording, self._scene = rerun, recording, scene
+    def __init__(self, recording: Any, scene: EpisodeScene) -> None:
+        self._rerun, self._recording, self._scene = load_rerun(), recording, scene
 
     def text(self) -> None:
         """The task, and what cannot be shown."""
@@ -73,17 +56,11 @@ class _Drawing:
 
     def robot(self, urdf: str) -> None:
         """The arm's links by the joints: each joint moves its child's frame in its parent's."""
-        frame = self._rerun.CoordinateFrame(ROOT_LINK)
-        self._recording.log("world", frame, static=True)
+        log_world(self._recording)
         joints = self._scene.joints
         if joints is None:
             return
-        module = importlib.import_module("rerun.urdf")
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "robot.urdf"
-            path.write_text(urdf, encoding="utf-8")
-            tree = module.UrdfTree.from_file_path(path, entity_path_prefix="world")
-        tree.log_urdf_to_recording(self._recording)
+        tree = log_robot(self._recording, urdf)
         for name, values in _model_values(joints, self._scene.widths.get("measured")).items():
             columns = tree.get_joint_by_name(name).compute_transform_columns(values.tolist(), clamp=False)
             self._columns(f"world/joints/{name}", joints.time_ns, columns)
@@ -92,7 +69,7 @@ class _Drawing:
         """Whole trails, the moving frames of the flange, and plots of all numbers."""
         rerun, scene = self._rerun, self._scene
         for kind, pose in scene.poses.items():
-            trail = rerun.LineStrips3D([pose.values[:, :3]], colors=[_COLOURS[kind]], radii=[_TRAIL_M])
+            trail = rerun.LineStrips3D([pose.values[:, :3]], colors=[COLOURS[kind]], radii=[TRAIL_M])
             self._recording.log(f"world/trail/{kind}", trail, static=True)
             self._recording.log(f"world/trail/{kind}", rerun.CoordinateFrame(ROOT_LINK), static=True)
             self._frame(kind, pose)
@@ -108,7 +85,8 @@ class _Drawing:
         """Videos as they are in the dataset, pictures as they are in the bag."""
         rerun = self._rerun
         for name, video in self._scene.videos.items():
-            self._recording.log(f"cameras/{name}", rerun.AssetVideo(path=video.path), static=True)
+            asset = rerun.AssetVideo(contents=video.read(), media_type="video/mp4")
+            self._recording.log(f"cameras/{name}", asset, static=True)
             columns = rerun.VideoFrameReference.columns(
                 timestamp=[rerun.components.VideoTimestamp(nanoseconds=int(ns)) for ns in video.pts_ns]
             )
@@ -121,24 +99,20 @@ class _Drawing:
         self._recording.reset_time()
 
     def _frame(self, kind: str, pose: Curve) -> None:
-        rerun = self._rerun
-        frame, count = f"flange_{kind}", len(pose.time_ns)
-        axes = rerun.TransformAxes3D(_AXIS_M)
-        self._recording.log(f"world/flange/{kind}", rerun.CoordinateFrame(frame), axes, static=True)
+        rerun, count = self._rerun, len(pose.time_ns)
+        log_flange(self._recording, kind)
         columns = rerun.Transform3D.columns(
             translation=pose.values[:, :3],
             quaternion=np.roll(pose.values[:, 3:], -1, axis=1),  # Rerun's are xyzw
             parent_frame=[ROOT_LINK] * count,
-            child_frame=[frame] * count,
+            child_frame=[flange_frame(kind)] * count,
         )
         self._columns(f"world/poses/{kind}", pose.time_ns, columns)
 
     def _plot(self, path: str, time_ns: StampArray, values: FloatArray, kind: str) -> None:
-        rerun = self._rerun
         if kind:
-            line = rerun.SeriesLines(colors=[_COLOURS[kind]], names=[path.replace("/", " ")])
-            self._recording.log(path, line, static=True)
-        self._columns(path, time_ns, rerun.Scalars.columns(scalars=values))
+            log_line_style(self._recording, path, kind)
+        self._columns(path, time_ns, self._rerun.Scalars.columns(scalars=values))
 
     def _columns(self, path: str, time_ns: StampArray, columns: Any) -> None:
         index = self._rerun.TimeColumn(self._scene.clock, **self._moments(time_ns))
@@ -161,27 +135,3 @@ def _model_values(joints: Curve, width: Curve | None) -> dict[str, FloatArray]:
         widths = width.values[np.maximum(newest, 0), 0]
     rows = [model_joints(q, w) for q, w in zip(joints.values.tolist(), widths.tolist(), strict=True)]
     return {name: np.array([row[name] for row in rows]) for name in (rows[0] if rows else {})}
-
-
-def _blueprint(scene: EpisodeScene) -> Any:
-    """Robot and cameras beside plots."""
-    blueprint = importlib.import_module("rerun.blueprint")
-    cameras = [
-        blueprint.Spatial2DView(origin=f"cameras/{name}", name=name)
-        for name in (*scene.videos, *scene.pictures)
-    ]
-    plots = [blueprint.TimeSeriesView(origin=name, name=name) for name in ("position", "joints", "gripper")]
-    return blueprint.Blueprint(
-        blueprint.Horizontal(
-            blueprint.Vertical(
-                blueprint.Spatial3DView(origin="world", name="robot"),
-                blueprint.Horizontal(*cameras),
-                row_shares=[3, 2],
-            ),
-            blueprint.Vertical(
-                blueprint.TextDocumentView(origin="task", name="task"), *plots, row_shares=[1, 2, 2, 2]
-            ),
-            column_shares=[3, 2],
-        ),
-        collapse_panels=True,
-    )

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
 from piper_collect.core.types import FloatArray, StampArray
@@ -30,12 +29,12 @@ class ShownVideo:
     """A camera whose pictures are in a video file.
 
     Attributes:
-        path: The file.
+        read: Gives the bytes of an mp4 that has just them.
         time_ns: int64 [F] when each frame was captured, increasing.
-        pts_ns: int64 [F] where it is in the file.
+        pts_ns: int64 [F] where it is in the video.
     """
 
-    path: Path
+    read: Callable[[], bytes]
     time_ns: StampArray
     pts_ns: StampArray
 

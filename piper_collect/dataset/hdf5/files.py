@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from piper_collect.dataset.hdf5.fields import CaseFields
 from piper_collect.dataset.layout import VIDEO_KEY_PREFIX
-from piper_collect.dataset.parquet import BOOKKEEPING, TIMESTAMP, column_values
+from piper_collect.dataset.parquet import BOOKKEEPING, TIMESTAMP, column_values, is_list, list_cells
 from piper_collect.errors import DatasetError
 from piper_collect.files import sync
 
@@ -124,8 +124,7 @@ def _write(file: Any, name: str, values: Any, dtype: Any = None) -> Any:
 def _write_column(file: Any, key: str, episode: CaseEpisode) -> None:
     values = column_values(episode.table, key)
     kind = episode.table.schema.field(key).type
-    is_list = pa.types.is_list(kind) or pa.types.is_fixed_size_list(kind)
-    column = _write(file, f"{COLUMNS}/{key}", values if is_list else values[:, 0])
+    column = _write(file, f"{COLUMNS}/{key}", values if is_list(kind) else values[:, 0])
     names = episode.features[key].get("names")
     if names:
         column.attrs["names"] = list(names)
@@ -165,12 +164,7 @@ def read_columns(file: Any, keys: Sequence[str]) -> tuple[pa.Table, tuple[str, .
     columns: dict[str, pa.Array] = {}
     for key in keys:
         values: NDArray[Any] = file[COLUMNS][key][()]
-        if values.ndim == 1:
-            columns[key] = pa.array(values)
-        else:
-            elements = pa.array(values.reshape(-1))
-            kind = pa.list_(pa.field("element", elements.type), values.shape[1])
-            columns[key] = pa.FixedSizeListArray.from_arrays(elements, type=kind)
+        columns[key] = pa.array(values) if values.ndim == 1 else list_cells(values)
     return pa.table(columns), tuple(file[TASKS].asstr()[()].tolist())
 
 

@@ -1,7 +1,7 @@
 """Reads datasets of HDF5 cases (see ``EpisodeReader``)."""
 
 import io
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from av.error import FFmpegError
 from numpy.typing import NDArray
 
 from piper_collect.core.types import FloatArray
-from piper_collect.dataset.dialect import EpisodeLine, VideoClip
+from piper_collect.dataset.dialect import EpisodeLine, VideoClip, frames_told
 from piper_collect.dataset.hdf5.files import opened, read_columns, read_video, stored_columns
 from piper_collect.dataset.hdf5.layout import Line, tasks_of
 from piper_collect.dataset.json_files import read_json, read_jsonl
@@ -60,6 +60,7 @@ class HDF5CasesReader:
     sources: Mapping[int, Line] = field(default_factory=dict)
     sessions: tuple[Line, ...] = ()
     first_rows: Mapping[int, int] = field(default_factory=dict)
+    _lines: list[dict[int, EpisodeLine]] = field(default_factory=list, init=False, repr=False, compare=False)
 
     @property
     def fps(self) -> float:
@@ -72,11 +73,24 @@ class HDF5CasesReader:
         return tuple(k for k, f in self.info["features"].items() if f["dtype"] == "video")
 
     @property
+    def robots(self) -> tuple[str, ...]:
+        """Folders below the root that its cases lie in."""
+        return tuple(sorted({str(line["robot"]) for line in self.episodes.values()}))
+
+    @property
     def lines(self) -> dict[int, EpisodeLine]:
         """What every format tells of an episode, by number."""
+        if not self._lines:
+            self._lines.append(self._made_lines())
+        return self._lines[0]
+
+    def _made_lines(self) -> dict[int, EpisodeLine]:
         return {
             index: EpisodeLine(
-                length=line["length"], tasks=(line["instruction"],), source=self.sources.get(index, {})
+                length=line["length"],
+                tasks=(line["instruction"],),
+                source=self.sources.get(index, {}),
+                frames=frames_told(self.sources.get(index, {})),
             )
             for index, line in self.episodes.items()
         }
@@ -93,8 +107,12 @@ class HDF5CasesReader:
         check_below_root(path)
         return self.root / path
 
-    def rows(self, episode_index: int) -> pa.Table:
+    def rows(self, episode_index: int, columns: Sequence[str] | None = None) -> pa.Table:
         """The rows of an episode: its columns, and those that follow from its place in the dataset.
+
+        Args:
+            episode_index: Its number.
+            columns: Those that are wanted; all by default.
 
         Raises:
             DatasetError: They cannot be read, or are not as many as the list of episodes says.
@@ -118,7 +136,11 @@ class HDF5CasesReader:
         first = self.first_rows[episode_index]
         everyone = tuple(self.tasks[i] for i in sorted(self.tasks))
         table = renumbered(table, episode_index, first, dict(enumerate(tasks)), everyone)
-        return table.select([k for k, f in self.info["features"].items() if f["dtype"] != "video"])
+        known = [k for k, f in self.info["features"].items() if f["dtype"] != "video"]
+        missing = [key for key in columns or () if key not in known]
+        if missing:
+            raise DatasetError("columns are missing", where=path, got=", ".join(missing))
+        return table.select(known if columns is None else list(columns))
 
     def clip(self, episode_index: int, key: str) -> VideoClip:
         """The video of an episode: all of its bytes.

@@ -3,22 +3,24 @@
 from collections.abc import Sequence
 
 from piper_collect.dataset.hdf5.index import cases_info, known_cameras, stage_all_cameras, stage_lines
-from piper_collect.dataset.hdf5.layout import case_of
 from piper_collect.dataset.hdf5.reader import HDF5CasesReader
 from piper_collect.dataset.json_files import jsonl_bytes
 from piper_collect.dataset.layout import EXTRAS, INFO, META, SOURCES
-from piper_collect.dataset.meta_files import write_meta
+from piper_collect.dataset.meta_files import drop_finalized, write_meta
 from piper_collect.dataset.stage import extra_files
 from piper_collect.dataset.transaction import Transaction
 
 
 def cases_folders(dataset: HDF5CasesReader) -> tuple[str, ...]:
     """Folders below the root in which such a change writes."""
-    return (META, EXTRAS, *sorted({case_of(line).robot for line in dataset.episodes.values()}))
+    return (META, EXTRAS, *dataset.robots)
 
 
-def stage_kept(change: Transaction, dataset: HDF5CasesReader, kept: Sequence[int]) -> None:
+def stage_kept(change: Transaction, dataset: HDF5CasesReader, kept: Sequence[int]) -> tuple[str, ...]:
     """Stage the dataset with only these episodes, numbered from 0; their numbers in their cases stay.
+
+    Returns:
+        What was taken out besides, for people.
 
     Raises:
         DatasetError: A file of it cannot be read.
@@ -38,6 +40,7 @@ def stage_kept(change: Transaction, dataset: HDF5CasesReader, kept: Sequence[int
     _stage_extras(change, dataset, kept)
     info = dataset.info
     write_meta(change, INFO, cases_info(info.get("robot_type"), dataset.fps, info["features"], lines))
+    return drop_finalized(dataset.root, change)
 
 
 def _stage_extras(change: Transaction, dataset: HDF5CasesReader, kept: Sequence[int]) -> None:

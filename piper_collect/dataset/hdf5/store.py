@@ -31,8 +31,8 @@ from piper_collect.dataset.hdf5.layout import (
 )
 from piper_collect.dataset.hdf5.state import load_cases_state
 from piper_collect.dataset.json_files import json_bytes, jsonl_bytes
-from piper_collect.dataset.layout import EXTRAS, INFO, META, MODALITY, SOURCES, video_key
-from piper_collect.dataset.meta_files import write_meta
+from piper_collect.dataset.layout import EXTRAS, INFO, META, SOURCES, video_key
+from piper_collect.dataset.meta_files import drop_finalized, stage_description, write_meta
 from piper_collect.dataset.stage import StagedEpisode, extra_files
 from piper_collect.dataset.state import DatasetState
 from piper_collect.dataset.transaction import Transaction
@@ -90,7 +90,7 @@ class HDF5Cases:
         change.append(f"{META}/{SOURCES}", json_bytes(staged.source, SOURCES, indent=None))
         stage_cameras(change, self._root, index, fresh.extras.cameras)
         self._stage_rest(change, new, fresh)
-        return Staged(state=new, episode=staged)
+        return Staged(state=new, episode=staged, notes=drop_finalized(self._root, change))
 
     def replace(self, change: Transaction, state: DatasetState, index: int, fresh: FreshEpisode) -> Staged:
         """Stage ``fresh`` in the place of episode ``index``; the files of the others stay as they are."""
@@ -115,7 +115,7 @@ class HDF5Cases:
         infos[index] = dict(fresh.extras.cameras)
         stage_all_cameras(change, infos)
         self._stage_rest(change, new, fresh)
-        return Staged(state=new, episode=staged)
+        return Staged(state=new, episode=staged, notes=drop_finalized(self._root, change))
 
     def _info(self, lines: Sequence[Line]) -> dict[str, Any]:
         return cases_info(self._robot_type, self.stager.fps, self._features, lines)
@@ -168,9 +168,8 @@ class HDF5Cases:
     def _stage_rest(self, change: Transaction, state: DatasetState, fresh: FreshEpisode) -> None:
         if fresh.record is not None:
             stage_session(change, fresh.record)
-        if not (self._root / META / MODALITY).exists():
-            cameras = list(self.stager.cameras)
-            write_meta(change, MODALITY, metadata.modality_json(self.stager.profile, cameras))
+        stager = self.stager
+        stage_description(change, self._root, stager.profile, list(stager.cameras), self._robot_type)
         write_meta(change, INFO, self._info(state.episodes))
 
 

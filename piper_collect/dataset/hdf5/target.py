@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from piper_collect.dataset.convert import Convertible, Part
+from piper_collect.dataset.convert import Convertible, Part, flat_features, flat_notes, with_flat_cells
 from piper_collect.dataset.hdf5.fields import (
     POSE,
     POSE_SOURCE_STATE,
@@ -35,6 +35,10 @@ from piper_collect.errors import DatasetError
 
 _NUMBERS = ("float32", "float64", "int64", "int32", "uint8", "bool")
 _CODEC = "h264"
+_NO_STATISTICS = (
+    "statistics: HDF5 cases have none; those of rows follow from the rows, those of pictures, which were of"
+    " the recorded ones, can only be counted from the encoded frames"
+)
 _EXPORT = "export the bags with --profile train --dialect hdf5-cases"
 
 
@@ -49,7 +53,8 @@ class ToHDF5Cases:
         h5py_module()
         self._change, self._source = change, source
         features: Mapping[str, Mapping[str, Any]] = source.info["features"]
-        self._features = {k: f for k, f in features.items() if _is_held(f)}
+        flat, self._arrays = flat_features(features)
+        self._features = {k: f for k, f in flat.items() if _is_held(f)}
         self._robot = robot_folder(str(source.info.get("robot_type") or "robot"))
         self._tasks = tuple(source.tasks[i] for i in sorted(source.tasks))
         self._lines: list[Line] = []
@@ -61,8 +66,9 @@ class ToHDF5Cases:
         if missing:
             raise DatasetError("the dataset lacks columns", where=source.root, expected=", ".join(missing))
         left = [k for k in features if k not in self._features]
-        self.lost = [f"{key}: HDF5 cases hold rows of numbers and H.264 videos" for key in left]
-        self.lost.append("statistics: HDF5 cases have none; they follow from the rows")
+        self.lost = list(flat_notes(features, self._arrays))
+        self.lost += [f"{key}: HDF5 cases hold rows of numbers and H.264 videos" for key in left]
+        self.lost.append(_NO_STATISTICS)
         if POSE in self._features and POSE_SOURCE_STATE not in features:
             self.lost.append("ee_pose_valid: the rows do not tell whether their poses were fresh")
         self.lost += [f"{field}: {why}" for field, why in LEFT_OUT.items()]
@@ -97,7 +103,8 @@ class ToHDF5Cases:
 
     def _with_own_tasks(self, part: Part) -> tuple[pa.Table, tuple[str, ...]]:
         """The rows with tasks counted from 0 in the episode, and those tasks, its own first."""
-        table = part.table.select([k for k, f in self._features.items() if f["dtype"] != "video"])
+        rows = with_flat_cells(part.table, self._arrays)
+        table = rows.select([k for k, f in self._features.items() if f["dtype"] != "video"])
         if np.unique(column_values(table, "task_index")).size != 1:
             raise DatasetError(
                 f"episode {part.index} has several tasks, and an HDF5 case has one",

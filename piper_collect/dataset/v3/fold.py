@@ -24,6 +24,8 @@ from piper_collect.dataset.v3.shards import Limits, TableShards, VideoShards, da
 from piper_collect.dataset.v3.tables import episode_row
 
 Line = Mapping[str, Any]
+_OVERHEAD = 1 << 20
+"""Of a parquet file, at most: one that is larger than this and twice what its rows may be is surely full."""
 
 
 class Fold:
@@ -50,6 +52,7 @@ class Fold:
         keep: int,
     ) -> None:
         self._lines = lines
+        self._limits = limits
         self._keep = keep
         self._root = root
         self._count = keep
@@ -137,8 +140,12 @@ class Fold:
         lines, last = self._in_last(DATA), self._last(DATA)
         if last is None:
             return []
+        path = self._root / last.path(DATA_PATH)
+        full = 2 * self._limits.data_bytes + _OVERHEAD
+        if self._keep == len(self._lines) and path.stat().st_size > full:
+            return []  # nothing is added to it, and it stays as it is
         rows = sum(int(line["length"]) for line in lines)
-        return [read_table(self._root / last.path(DATA_PATH)).slice(0, rows)]
+        return [read_table(path).slice(0, rows)]
 
     def _kept_lines(self) -> list[pa.Table]:
         lines, last = self._in_last(EPISODES), self._last(EPISODES)

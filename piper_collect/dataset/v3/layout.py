@@ -19,6 +19,8 @@ STATS_PREFIX = "stats/"
 
 MOST_EPISODE_LINES = 128
 """Episodes in a file of ``meta/episodes``: what a save writes anew stays small."""
+MOST_EPISODE_BYTES = 16 * 1024**2
+"""Of such a file, uncompressed."""
 MOST_VIDEO_S = 500
 """Of a file. Beyond 1024 s float32, in which LeRobot compares times, is coarser than its 1e-4 s; and what a
 save copies again stays small."""

@@ -20,6 +20,7 @@ class MadeEpisode:
         videos: What became of the frames, by camera name.
         entries: Its statistics by feature.
         source: Its line of episode_sources.jsonl.
+        picture_keys: Features of which there are statistics of pictures.
     """
 
     table: pa.Table
@@ -27,8 +28,4 @@ class MadeEpisode:
     videos: Mapping[str, EncodedVideo]
     entries: Mapping[str, Mapping[str, Any]]
     source: Mapping[str, Any]
-
-    @property
-    def picture_keys(self) -> tuple[str, ...]:
-        """Features of which there are statistics of pictures."""
-        return tuple(key for key in self.clips if key in self.entries)
+    picture_keys: tuple[str, ...] = ()

@@ -1,6 +1,6 @@
 """Reads LeRobot v3.0 datasets, our own and others'."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
@@ -13,10 +13,10 @@ from av.error import FFmpegError
 from numpy.typing import NDArray
 
 from piper_collect.core.types import FloatArray
-from piper_collect.dataset.dialect import EpisodeLine, VideoClip
+from piper_collect.dataset.dialect import EpisodeLine, VideoClip, frames_told
 from piper_collect.dataset.json_files import read_json, read_jsonl
 from piper_collect.dataset.layout import INFO, META, SESSIONS, SOURCES, STATS, check_template
-from piper_collect.dataset.parquet import parquet_file
+from piper_collect.dataset.parquet import PICTURES, parquet_file
 from piper_collect.dataset.reader import check_info
 from piper_collect.dataset.remux import clip_times
 from piper_collect.dataset.v3.layout import (
@@ -30,6 +30,8 @@ from piper_collect.dataset.v3.layout import (
 from piper_collect.dataset.v3.tables import episode_tables, read_tasks
 from piper_collect.errors import DatasetError
 from piper_collect.imaging.frames import video_frame_to_rgb
+
+_IMAGES_AT_A_TIME = 256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +55,7 @@ class LeRobotV3Reader:
     sources: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
     sessions: tuple[Mapping[str, Any], ...] = ()
     stats: Mapping[str, Any] | None = None
+    _lines: list[dict[int, EpisodeLine]] = field(default_factory=list, init=False, repr=False, compare=False)
 
     @property
     def fps(self) -> float:
@@ -65,13 +68,24 @@ class LeRobotV3Reader:
         return tuple(k for k, f in self.info["features"].items() if f["dtype"] == "video")
 
     @property
+    def picture_keys(self) -> tuple[str, ...]:
+        """Keys of the features that are pictures: videos, and images in rows."""
+        return tuple(k for k, f in self.info["features"].items() if f["dtype"] in PICTURES)
+
+    @property
     def lines(self) -> dict[int, EpisodeLine]:
         """What every format tells of an episode, by number."""
+        if not self._lines:
+            self._lines.append(self._made_lines())
+        return self._lines[0]
+
+    def _made_lines(self) -> dict[int, EpisodeLine]:
         return {
             index: EpisodeLine(
                 length=int(line["length"]),
                 tasks=tuple(map(str, line.get("tasks") or ())),
                 source=self.sources.get(index, {}),
+                frames=frames_told(self.sources.get(index, {})),
             )
             for index, line in self.episodes.items()
         }
@@ -93,15 +107,43 @@ class LeRobotV3Reader:
         template = check_template(self.info.get("video_path") or VIDEO_PATH, fields)
         return self.root / place_of(self._line(episode_index), video_prefix(key)).path(template, key)
 
-    def rows(self, episode_index: int) -> pa.Table:
-        """The rows of an episode; only the row groups that hold them are read.
+    def rows(self, episode_index: int, columns: Sequence[str] | None = None) -> pa.Table:
+        """The rows of an episode, of some columns if they are named; only their row groups are read.
 
         Raises:
             DatasetError: when the file cannot be read, or does not hold them.
         """
         path, line = self.data_path(episode_index), self._line(episode_index)
         first = int(line["dataset_from_index"]) - self._first_index(episode_index)
-        return read_rows(path, first, int(line["length"]))
+        return read_rows(path, first, int(line["length"]), columns)
+
+    def columns(self, episode_index: int) -> tuple[str, ...]:
+        """Names of the columns in the file that holds an episode's rows.
+
+        Raises:
+            DatasetError: when the file cannot be read.
+        """
+        path = self.data_path(episode_index)
+        try:
+            with parquet_file(path) as file:
+                return tuple(file.schema_arrow.names)
+        except (OSError, pa.ArrowException) as err:
+            raise DatasetError(f"not a readable parquet file: {err}", where=path) from err
+
+    def images(self, episode_index: int, key: str) -> Iterator[bytes]:
+        """The encoded images that an episode's rows hold as the feature ``key``, a few at a time in memory.
+
+        Raises:
+            DatasetError: They cannot be read, or are files of their own.
+        """
+        path, line = self.data_path(episode_index), self._line(episode_index)
+        first = int(line["dataset_from_index"]) - self._first_index(episode_index)
+        for start in range(first, first + int(line["length"]), _IMAGES_AT_A_TIME):
+            count = min(_IMAGES_AT_A_TIME, first + int(line["length"]) - start)
+            for cell in read_rows(path, start, count, [key])[key].to_pylist():
+                if not isinstance(cell, dict) or not cell.get("bytes"):
+                    raise DatasetError("a cell holds no picture", where=path, got=str(cell)[:80])
+                yield cell["bytes"]
 
     def _first_index(self, episode_index: int) -> int:
         """Rows of the dataset before the first one of the file that holds this episode."""
@@ -189,14 +231,17 @@ def open_v3(root: Path) -> LeRobotV3Reader:
     )
 
 
-def read_rows(path: Path, first: int, length: int) -> pa.Table:
-    """Rows ``first`` to ``first + length`` of a parquet file.
+def read_rows(path: Path, first: int, length: int, columns: Sequence[str] | None = None) -> pa.Table:
+    """Rows ``first`` to ``first + length`` of a parquet file, of some columns if they are named.
 
     Raises:
-        DatasetError: It cannot be read, or has fewer.
+        DatasetError: It cannot be read, has fewer rows, or lacks a column.
     """
     try:
         with parquet_file(path) as file:
+            missing = sorted(set(columns or ()) - set(file.schema_arrow.names))
+            if missing:
+                raise DatasetError("columns are missing", where=path, expected=", ".join(missing))
             groups, before, at = [], 0, 0
             for number in range(file.metadata.num_row_groups):
                 rows = file.metadata.row_group(number).num_rows
@@ -212,7 +257,9 @@ def read_rows(path: Path, first: int, length: int) -> pa.Table:
                     expected=f"at least {first + length}",
                     got=at,
                 )
-            return file.read_row_groups(groups, use_threads=False).slice(first - before, length)
+            wanted = None if columns is None else list(columns)
+            rows = file.read_row_groups(groups, columns=wanted, use_threads=False)
+            return rows.slice(first - before, length)
     except (OSError, pa.ArrowException) as err:
         raise DatasetError(f"not a readable parquet file: {err}", where=path) from err
 

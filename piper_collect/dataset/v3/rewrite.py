@@ -25,6 +25,7 @@ from piper_collect.dataset.v3.shards import Limits
 from piper_collect.dataset.v3.statistics import (
     Cells,
     GrowingStats,
+    array_shapes,
     episode_entries,
     over_pictures,
     quantiles_bytes,
@@ -81,7 +82,8 @@ class RewriteV3:
         self._order = order
         self._root = dataset.root
         self._old = list(dataset.episodes.values())
-        self._columns = [k for k in dataset.stats or {} if k not in dataset.video_keys]
+        self._columns = [k for k in dataset.stats or {} if k not in dataset.picture_keys]
+        self._shapes = array_shapes(dataset.info["features"])
         used = [self._task_strings(entry) for entry in order]
         self.tasks = tuple(dict.fromkeys(task for strings in used for task in strings))
 
@@ -103,7 +105,7 @@ class RewriteV3:
             lines.append(fold.add(made.table, made.clips, tasks, made.entries))
             sources.append(made.source)
             stats.append({k: dict(e) for k, e in made.entries.items()})
-            tables.append(made.table)
+            tables.append(made.table.select(self._columns))  # pictures stay where they are
         fold.finish()
         growing = self._stage_meta(keep, lines, sources, stats, tables)
         notes = drop_finalized(self._root, self._change)
@@ -140,12 +142,12 @@ class RewriteV3:
         for was, now in zip(extra_files(old), extra_files(index), strict=True):
             if (self._root / was).exists():
                 self._change.take(was, now)
-        pictures = {k: e for k, e in old_stats[old].items() if k in dataset.video_keys}
+        pictures = {k: e for k, e in old_stats[old].items() if k in dataset.picture_keys}
         return MadeEpisode(
             table=table,
             clips={key: dataset.clip(old, key) for key in dataset.video_keys},
             videos={},
-            entries={**episode_entries(stats_cells(table, self._columns), {}), **pictures},
+            entries={**episode_entries(stats_cells(table, self._columns), {}, self._shapes), **pictures},
             source={**dataset.sources[old], "episode_index": index},
         )
 
@@ -179,14 +181,15 @@ class RewriteV3:
             change.remove(QUANTILES_STATE)
             return None
         growing = GrowingStats.of(self._cells(keep, tables), rows=rows)
-        seen = [key for key in dataset.video_keys if all(key in s for s in stats)]
+        seen = [key for key in dataset.picture_keys if all(key in s for s in stats)]
         pictures = {key: over_pictures(s[key] for s in stats) for key in seen}
-        stage_stats(change, growing, {k: p for k, p in pictures.items() if p is not None}, lines[-1])
+        known = {k: p for k, p in pictures.items() if p is not None}
+        stage_stats(change, growing, {**growing.entries(self._shapes), **known}, lines[-1])
         return growing
 
     def _cells(self, keep: int, tables: Sequence[pa.Table]) -> Iterator[Cells]:
         for index in range(keep):
-            yield stats_cells(self._dataset.rows(index), self._columns)
+            yield stats_cells(self._dataset.rows(index, self._columns), self._columns)
         for table in tables:
             yield stats_cells(table, self._columns)
 
@@ -204,7 +207,7 @@ class RewriteV3:
 def stage_stats(
     change: Transaction,
     growing: GrowingStats,
-    pictures: Mapping[str, Entry],
+    stats: Mapping[str, Entry],
     last_line: Mapping[str, Any] | None,
 ) -> None:
     """Stage stats.json, and what the next run goes on from.
@@ -212,10 +215,10 @@ def stage_stats(
     Args:
         change: Where to.
         growing: Of all rows.
-        pictures: Entries by video key.
+        stats: The entries of stats.json.
         last_line: That of the last episode; None to let the next run go on from an older state.
     """
-    write_meta(change, STATS, {**growing.entries(), **pictures})
+    write_meta(change, STATS, stats)
     if last_line is not None:
         change.write(STATS_STATE, state_bytes(growing.outer, last_line))
         change.write(QUANTILES_STATE, quantiles_bytes(growing))

@@ -6,13 +6,17 @@ from fractions import Fraction
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from piper_collect.dataset.dialect import VideoClip
-from piper_collect.dataset.parquet import write_tables
+from piper_collect.dataset.parquet import table_bytes, write_tables
 from piper_collect.dataset.remux import ClipFacts, clip_facts, join_clips
 from piper_collect.dataset.transaction import Transaction
-from piper_collect.dataset.v3.layout import MOST_EPISODE_LINES, MOST_VIDEO_S, Place
+from piper_collect.dataset.v3.layout import (
+    MOST_EPISODE_BYTES,
+    MOST_EPISODE_LINES,
+    MOST_VIDEO_S,
+    Place,
+)
 
 _MB = 1024**2
 
@@ -50,7 +54,7 @@ class TableShards:
         chunks_size: Files a folder.
         room: Whether a table fits behind those that a file has.
         place: The last file; None where there is none yet.
-        parts: What it holds.
+        parts: What it holds; nothing where it has no room left, and stays as it is.
     """
 
     def __init__(
@@ -74,7 +78,7 @@ class TableShards:
         """Where ``add`` would put it."""
         if self._place is None:
             return Place()
-        fits = not self._parts or self._room(self._parts, table)
+        fits = bool(self._parts) and self._room(self._parts, table)
         return self._place if fits else self._place.next(self._chunks_size)
 
     def add(self, table: pa.Table) -> Place:
@@ -170,22 +174,6 @@ def data_room(limits: Limits) -> Callable[[Sequence[pa.Table], pa.Table], bool]:
 
 
 def line_room(parts: Sequence[pa.Table], table: pa.Table) -> bool:
-    """Whether rows fit into a file of the table of episodes."""
-    return sum(map(len, parts)) + len(table) <= MOST_EPISODE_LINES
-
-
-def table_bytes(table: pa.Table) -> int:
-    """Size of the values of a table; the same whether it was just made or read from a file."""
-    return sum(_array_bytes(column.combine_chunks()) for column in table.columns)
-
-
-def _array_bytes(array: pa.Array) -> int:
-    kind = array.type
-    if pa.types.is_fixed_size_list(kind) or pa.types.is_list(kind):
-        return _array_bytes(array.flatten())
-    if pa.types.is_struct(kind):
-        return sum(_array_bytes(array.field(i)) for i in range(kind.num_fields))
-    if pa.types.is_binary(kind) or pa.types.is_string(kind):
-        lengths = pc.sum(pc.binary_length(array)).as_py()
-        return int(lengths or 0)
-    return len(array) * int(kind.bit_width) // 8
+    """Whether rows fit into a file of the table of episodes; of arrays, statistics are long."""
+    lines, size = sum(map(len, parts)) + len(table), sum(map(table_bytes, (*parts, table)))
+    return lines <= MOST_EPISODE_LINES and size <= MOST_EPISODE_BYTES

@@ -22,6 +22,7 @@ _QUANTILES = ("q01", "q10", "q50", "q90", "q99")
 _DIGEST_BYTES = hashlib.sha256().digest_size
 
 Cells = Mapping[str, NDArray[Any]]
+Shapes = Mapping[str, tuple[int, ...]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -53,9 +54,9 @@ class GrowingStats:
         outer = RunningStats.of(seen(), rows=rows)
         return cls(outer=outer, middle=middle)
 
-    def entries(self) -> dict[str, Entry]:
-        """The entries of stats.json by column."""
-        found = {}
+    def entries(self, shapes: Shapes) -> dict[str, Entry]:
+        """The entries of stats.json by column; those of arrays in the shape of ``array_shapes``."""
+        found: dict[str, Entry] = {}
         for key, s in self.outer.result().items():
             middle = self.middle[key].quantiles(tuple(MIDDLE.values()))
             found[key] = {
@@ -68,7 +69,7 @@ class GrowingStats:
                 **{name: middle[at].tolist() for at, name in enumerate(MIDDLE)},
                 "q99": s.q99.tolist(),
             }
-        return found
+        return {key: _shaped(entry, shapes.get(key)) for key, entry in found.items()}
 
 
 def _added(middle: Mapping[str, QuantileSketch], cells: Cells) -> dict[str, QuantileSketch]:
@@ -78,12 +79,28 @@ def _added(middle: Mapping[str, QuantileSketch], cells: Cells) -> dict[str, Quan
     }
 
 
-def episode_entries(cells: Cells, pictures: Mapping[str, ImageHistogram]) -> dict[str, Entry]:
+def array_shapes(features: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
+    """The extents of the cells of several axes, by the ``features`` of info.json."""
+    numeric = {k: f for k, f in features.items() if f["dtype"] not in ("video", "image", "string")}
+    return {key: tuple(f["shape"]) for key, f in numeric.items() if len(f["shape"]) > 1}
+
+
+def _shaped(entry: Entry, shape: tuple[int, ...] | None) -> Entry:
+    """An entry of a column whose cells have this shape: LeRobot scales each number by its own statistics."""
+    if shape is None:
+        return entry
+    return {n: v if n == "count" else np.array(v).reshape(shape).tolist() for n, v in entry.items()}
+
+
+def episode_entries(
+    cells: Cells, pictures: Mapping[str, ImageHistogram], shapes: Shapes | None = None
+) -> dict[str, Entry]:
     """The statistics of an episode by feature.
 
     Args:
         cells: [T, D] by column, as stored.
         pictures: By video key, of the frames that were looked at.
+        shapes: See ``array_shapes``; none where no cell is an array.
 
     Raises:
         ValueError: naming the column that holds a value that is not finite, or no rows.
@@ -95,7 +112,8 @@ def episode_entries(cells: Cells, pictures: Mapping[str, ImageHistogram]) -> dic
     for key, histogram in pictures.items():
         channels = {name: histogram.quantile(q) for name, q in MIDDLE.items()}
         stats[key] |= {name: [[[v]] for v in values.tolist()] for name, values in channels.items()}
-    return {str(key): {name: entry[name] for name in sorted(entry)} for key, entry in stats.items()}
+    shaped = {str(key): _shaped(entry, (shapes or {}).get(key)) for key, entry in stats.items()}
+    return {key: {name: entry[name] for name in sorted(entry)} for key, entry in shaped.items()}
 
 
 def with_pictures(total: Entry | None, episode: Entry) -> Entry:

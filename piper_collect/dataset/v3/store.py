@@ -10,18 +10,18 @@ import pyarrow as pa
 from piper_collect.dataset import metadata
 from piper_collect.dataset.append import stage_cameras, stage_session
 from piper_collect.dataset.columns import task_strings
+from piper_collect.dataset.depth import depth_column, depth_key
 from piper_collect.dataset.dialect import DatasetKind, FreshEpisode, Staged, VideoClip
 from piper_collect.dataset.json_files import json_bytes, read_json
 from piper_collect.dataset.layout import (
     INFO,
     META,
-    MODALITY,
     SOURCES,
     STATS,
     video_key,
 )
-from piper_collect.dataset.meta_files import drop_finalized, write_meta
-from piper_collect.dataset.parquet import write_table
+from piper_collect.dataset.meta_files import drop_finalized, stage_description, write_meta
+from piper_collect.dataset.parquet import PICTURES, TIMESTAMP, write_table
 from piper_collect.dataset.rewrite import Kept
 from piper_collect.dataset.running import state_is_due, stats_cells
 from piper_collect.dataset.stage import StagedEpisode, extra_files
@@ -43,6 +43,7 @@ from piper_collect.dataset.v3.state import V3State, load_v3_state
 from piper_collect.dataset.v3.statistics import (
     Cells,
     GrowingStats,
+    array_shapes,
     carried,
     episode_entries,
     with_pictures,
@@ -71,9 +72,11 @@ class LeRobotV3:
         self.stager = kind.stager()
         self._root = root
         self._robot_type = kind.robot_type
-        self._columns = metadata.stats_columns(kind.profile, list(kind.cameras))
-        self._limits = Limits.of(self.info(V3State()))
+        self._columns = metadata.stats_columns(kind.profile, list(kind.cameras), list(kind.depths))
+        info = self.info(V3State())
+        self._limits, self._shapes = Limits.of(info), array_shapes(info["features"])
         self._keys = {camera: video_key(camera) for camera in kind.cameras}
+        self._depth_keys = {name: depth_key(name) for name in kind.depths}
 
     def info(self, state: DatasetState) -> dict[str, Any]:
         """info.json of a dataset that holds ``state``."""
@@ -122,14 +125,14 @@ class LeRobotV3:
         before = read_json(self._root / META / STATS) if index else {}
         pictures = {k: with_pictures(before.get(k), dict(made.entries[k])) for k in made.picture_keys}
         is_due = is_counted or (state_is_due(index + 1) and (index < _EACH or (index + 1) % _EACH == 0))
-        stage_stats(change, growing, pictures, line if is_due else None)
+        stats = {**growing.entries(self._shapes), **pictures}
+        stage_stats(change, growing, stats, line if is_due else None)
         change.append(f"{META}/{SOURCES}", json_bytes(made.source, SOURCES, indent=None))
         if fresh.record is not None:
             stage_session(change, fresh.record)
         if tasks != state.tasks:
             write_table(tasks_table(tasks), change.path(TASKS))
-        if not (self._root / META / MODALITY).exists():
-            write_meta(change, MODALITY, metadata.modality_json(self.stager.profile, list(self._keys)))
+        stage_description(change, self._root, self.stager.profile, list(self._keys), self._robot_type)
         if self.stager.profile.collection:
             fps, method = self.stager.fps, self.stager.profile.collection
             table = task_sources_table(new.episodes, new.sources, fps, method)
@@ -150,20 +153,25 @@ class LeRobotV3:
     ) -> MadeEpisode:
         """Make rows, videos and statistics of an episode as number ``index``, and stage its extras."""
         table = self.stager.table(fresh.episode, index=index, first_index=first_index, tasks=tasks)
-        paths = {camera: change.scratch(f"{number}.mp4") for number, camera in enumerate(self._keys)}
+        paths = {name: change.scratch(file) for name, file in self.stager.files().items()}
         videos = self.stager.videos(fresh.episode, paths, fresh.extras, fresh.progress)
+        for name, key in self._depth_keys.items():
+            at = table.schema.get_field_index(TIMESTAMP)
+            table = table.add_column(at, key, depth_column(paths[name]))
         self.stager.stage_extras(change, fresh.episode, fresh.extras, index)
-        looked = {self._keys[c]: v.pictures for c, v in videos.items() if v.pictures is not None}
+        found = {f.key: videos[f.source].pictures for f in self.stager.features if f.dtype in PICTURES}
+        looked = {key: histogram for key, histogram in found.items() if histogram is not None}
         try:
-            entries = episode_entries(stats_cells(table, self._columns), looked)
+            entries = episode_entries(stats_cells(table, self._columns), looked, self._shapes)
         except ValueError as err:
             raise DatasetError(f"no statistics: {err}", where=fresh.episode.name) from err
         return MadeEpisode(
             table=table,
-            clips={self._keys[camera]: VideoClip(source=path) for camera, path in paths.items()},
+            clips={key: VideoClip(source=paths[camera]) for camera, key in self._keys.items()},
             videos=videos,
             entries=entries,
             source=self.stager.source_line(index, fresh.episode, fresh.identity, videos),
+            picture_keys=tuple(looked),
         )
 
     def replace(self, change: Transaction, state: V3State, index: int, fresh: FreshEpisode) -> Staged:
@@ -225,4 +233,4 @@ class LeRobotV3:
         if first < len(state.episodes):
             reader = open_v3(self._root)
             for index in range(first, len(state.episodes)):
-                yield stats_cells(reader.rows(index), self._columns)
+                yield stats_cells(reader.rows(index, self._columns), self._columns)

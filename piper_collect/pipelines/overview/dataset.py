@@ -9,9 +9,10 @@ from typing import Any
 from piper_collect.core.overview import Overview, counted, session_facts, summed
 from piper_collect.core.provenance import binding_changes
 from piper_collect.dataset.dialect import EpisodeLine, EpisodeReader
+from piper_collect.dataset.embodiment import known_embodiment
 from piper_collect.dataset.json_files import read_jsonl
 from piper_collect.dataset.layout import META, SESSIONS, STAGING, VIDEO_KEY_PREFIX
-from piper_collect.dataset.meta_files import FINALIZED
+from piper_collect.dataset.meta_files import finalized_files
 from piper_collect.dataset.pairs import column_pairs
 from piper_collect.dataset.reader import DatasetReader
 from piper_collect.dataset.readers import open_any
@@ -53,7 +54,7 @@ def dataset_overview(root: Path) -> Overview:
             "total": folder_bytes(root),
             **{name: folder_bytes(root / name) for name in _FOLDERS if (root / name).is_dir()},
         },
-        "finalized": [name for name in FINALIZED if (root / META / name).is_file()],
+        "finalized": [name for name in finalized_files(root) if (root / META / name).is_file()],
         "interrupted_save": interrupted,
         "being_written": locked,
         "exports_at_work_or_killed": _exports_beside(root),
@@ -196,7 +197,7 @@ def _next(
     if trainers.problems or not facts["episodes"]:
         yield f"piper-collect validate {root}", "tells all that is wrong"
         return
-    if not facts["finalized"] and _has_pairs(dataset):
+    if not facts["finalized"] and _can_be_finalized(dataset):
         yield f"piper-collect finalize {root}", "statistics for trainers of relative actions"
     yield f"piper-collect validate {root}", "looks at every episode"
     if trainers.outlooks and not facts["trainers"]["loads"]:
@@ -206,10 +207,8 @@ def _next(
         )
 
 
-def _has_pairs(dataset: EpisodeReader) -> bool:
-    if not isinstance(dataset, DatasetReader):
-        return False
+def _can_be_finalized(dataset: EpisodeReader) -> bool:
     try:
-        return bool(column_pairs(dataset)[0])
+        return bool(column_pairs(dataset, needed=known_embodiment(dataset.root).chunks is None))
     except DatasetError:
         return False

@@ -31,7 +31,7 @@ def episode_survey(
     columns = {
         key: ColumnSurvey(key=key, names=tuple(f["names"]), values=column_values(table, key).astype(float))
         for key, f in reader.info["features"].items()
-        if f["dtype"] == "float32" and f.get("names") and key in table.column_names
+        if f["dtype"] == "float32" and f.get("names") and len(f["shape"]) == 1 and key in table.column_names
     }
     counts = line.source.get("counts")
     return EpisodeSurvey(

@@ -9,7 +9,10 @@ from typing import Any
 import numpy as np
 
 from piper_collect.core.findings import Findings
+from piper_collect.dataset.embodiment import EMBODIMENT, KnownEmbodiment, known_embodiment
 from piper_collect.dataset.layout import DELTA_STATS, EXTRAS, META, RELATIVE_STATS
+from piper_collect.dataset.ready import ready_fault
+from piper_collect.errors import DatasetError
 from piper_collect.pipelines.validation.json_values import as_object, parse_object, read_object, shown
 from piper_collect.pipelines.validation.metadata import Metadata
 
@@ -43,8 +46,13 @@ def _check_lines(path: Path, where: str, findings: Findings) -> None:
 
 
 def check_action_stats(meta: Metadata, findings: Findings) -> None:
-    """``relative_stats.json`` and ``delta_stats.json``: six statistics, windows of one length, in order."""
-    for name in (RELATIVE_STATS, DELTA_STATS):
+    """What ``finalize`` wrote: six statistics, windows of one length, in order; and whether word is true."""
+    said = _embodiment(meta, findings)
+    chunks = (said.chunks.file,) if said.chunks is not None else ()
+    fault = ready_fault(meta.root, said)
+    if fault:
+        findings.add("error", "ready", f"{META}/{said.ready.file if said.ready else ''}", fault)
+    for name in (RELATIVE_STATS, DELTA_STATS, *chunks):
         if not meta.has(name):
             continue
         where = f"{META}/{name}"
@@ -57,6 +65,14 @@ def check_action_stats(meta: Metadata, findings: Findings) -> None:
         if len(horizons) > 1:
             text = f"the windows are of {' and '.join(map(str, sorted(horizons)))} steps"
             findings.add("error", "action-stats", where, text)
+
+
+def _embodiment(meta: Metadata, findings: Findings) -> KnownEmbodiment:
+    try:
+        return known_embodiment(meta.root)
+    except DatasetError as err:
+        findings.add("error", "embodiment", f"{META}/{EMBODIMENT}", err.what)
+        return KnownEmbodiment()
 
 
 def _check_entry(entry: Mapping[str, Any], where: str, findings: Findings) -> tuple[int, ...] | None:

@@ -1,5 +1,6 @@
 """Judges LeRobot v3.0 datasets: the table of episodes against the files, rows, times, videos, statistics."""
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,11 +14,12 @@ from piper_collect.core.pairing import VideoTiming, choose_by_rate, distance_s
 from piper_collect.core.stats_check import StatsCheck
 from piper_collect.core.types import FloatArray
 from piper_collect.dataset.layout import INFO, META, SOURCES, STAGING, STATS
-from piper_collect.dataset.parquet import BOOKKEEPING, TIMESTAMP, column_values
+from piper_collect.dataset.metadata import ZERO_FILLED
+from piper_collect.dataset.parquet import BOOKKEEPING, TIMESTAMP, cell_shapes, column_values, is_list
 from piper_collect.dataset.probe import probe_video
 from piper_collect.dataset.v3.layout import EPISODES_FOLDER, TASKS, video_prefix
 from piper_collect.dataset.v3.reader import LeRobotV3Reader
-from piper_collect.dataset.v3.statistics import episode_entries
+from piper_collect.dataset.v3.statistics import array_shapes, episode_entries
 from piper_collect.errors import DatasetError
 
 TOLERANCE_S = 1e-4
@@ -25,6 +27,7 @@ TOLERANCE_S = 1e-4
 _INFO = f"{META}/{INFO}"
 _NEEDED_STATS = ("min", "max", "mean", "std", "count", "q01", "q10", "q50", "q90", "q99")
 _PICTURE_TOLERANCE = 0.02  # of the range 0..1
+_COLOURS = (3, 1, 1)
 
 
 def check_metadata(reader: LeRobotV3Reader, findings: Findings) -> None:
@@ -54,6 +57,11 @@ def check_metadata(reader: LeRobotV3Reader, findings: Findings) -> None:
         findings.add("error", "sources", f"{META}/{SOURCES}", text)
     for key in (k for k in info["features"] if "/" in k):
         findings.add("error", "features", _INFO, f"LeRobot allows no / in a feature's name: {key}")
+    for key, feature in info["features"].items():
+        zeros = zero_filled_names(feature)
+        if zeros:
+            text = f"{len(zeros)} numbers of {key} are zeros by the layout, and nothing measured"
+            findings.add("info", "zero-filled", _INFO, f"{text}: {', '.join(zeros)}")
     missing = [k for k in BOOKKEEPING if k not in info["features"]]
     if missing:
         findings.add("error", "features", _INFO, f"has no feature {', '.join(missing)}")
@@ -96,16 +104,17 @@ def _check_stats_keys(reader: LeRobotV3Reader, findings: Findings) -> None:
 
 
 def read_episode(reader: LeRobotV3Reader, index: int, findings: Findings) -> pa.Table | None:
-    """The rows of an episode, held against info.json; None where they cannot be read."""
-    where = f"episode {index}"
+    """The rows of an episode, held against info.json, without pictures; None where they cannot be read."""
+    where, images = f"episode {index}", set(reader.picture_keys) - set(reader.video_keys)
     try:
-        table = reader.rows(index)
+        names = reader.columns(index)
+        table = reader.rows(index, [name for name in names if name not in images])
     except DatasetError as err:
         findings.add("error", "rows-unreadable", where, str(err))
         return None
     features = reader.info["features"]
     declared = {k for k, f in features.items() if f["dtype"] != "video"}
-    for key in sorted(declared ^ set(table.column_names)):
+    for key in sorted(declared ^ set(names)):
         there = "is not in the file" if key in declared else "is in the file and not in info.json"
         findings.add("error", "columns", where, f"column {key} {there}")
     for key in (k for k in table.column_names if k in declared):
@@ -134,21 +143,38 @@ def _check_column(
     if column.null_count:
         findings.add("error", "null", at, f"{column.null_count} values are missing")
         return
-    if feature["dtype"] == "image" or len(shape) != 1:
+    if not shape:
         return
-    is_list = pa.types.is_list(column.type) or pa.types.is_fixed_size_list(column.type)
-    if shape == (1,) and is_list:
+    if len(shape) > 1:
+        found = cell_shapes(table, key)
+        if tuple(extents == {n} for extents, n in zip(found, shape, strict=False)) != (True,) * len(shape):
+            text = f"the cells are no arrays of {list(shape)}, as info.json says"
+            findings.add("error", "shape", at, text)
+            return
+    if shape == (1,) and is_list(column.type):
         findings.add("error", "cells", at, "LeRobot 0.4 refuses lists of one: scalars are asked for")
     if pa.types.is_string(column.type):
         return
     values = column_values(table, key)
-    if values.shape[1] != shape[0]:
-        findings.add("error", "shape", at, f"{values.shape[1]} elements, info.json says {shape[0]}")
+    if values.shape[1] != math.prod(shape):
+        findings.add("error", "shape", at, f"{values.shape[1]} elements, info.json says {list(shape)}")
     if str(values.dtype) != feature["dtype"] and not (feature["dtype"] == "bool" and values.dtype == bool):
         findings.add("error", "dtype", at, f"{values.dtype}, info.json says {feature['dtype']}")
     if values.dtype.kind == "f" and not np.isfinite(values).all():
         rows = int(np.count_nonzero(~np.isfinite(values).all(axis=1)))
         findings.add("error", "not-finite", at, f"{rows} rows are not finite")
+    for name in zero_filled_names(feature):
+        names = feature.get("names") or ()
+        element = list(names).index(name) if name in names else values.shape[1]
+        if element >= values.shape[1] or np.any(values[:, element]):
+            findings.add("error", "zero-filled", at, f"{name} is said to be zeros by the layout, and is not")
+
+
+def zero_filled_names(feature: Mapping[str, Any]) -> list[str]:
+    """Elements of a feature that info.json says are zeros by the layout, and nothing measured."""
+    info = feature.get("info")
+    names = info.get(ZERO_FILLED) if isinstance(info, Mapping) else None
+    return [str(name) for name in names] if isinstance(names, list) else []
 
 
 def row_times(table: pa.Table) -> FloatArray:
@@ -212,6 +238,7 @@ def check_episode_stats(
     told: Mapping[str, Mapping[str, Any]],
     table: pa.Table,
     pictures: Mapping[str, ImageHistogram],
+    features: Mapping[str, Mapping[str, Any]],
     where: str,
     findings: Findings,
 ) -> None:
@@ -220,17 +247,22 @@ def check_episode_stats(
     cells = {key: column_values(table, key) for key in keys}
     finite = {key: v for key, v in cells.items() if v.dtype.kind != "f" or np.isfinite(v).all()}
     known = {key: h for key, h in pictures.items() if h.frames and key in told}
-    found = episode_entries(finite, known)
+    found = episode_entries(finite, known, array_shapes(features))
     for key, entry in found.items():
+        is_video = key in known and features[key]["dtype"] == "video"
+        if key in known and not is_video and np.shape(told[key].get("mean") or 0) == _COLOURS:
+            text = f"those of {key} are of three channels, as LeRobot counts pictures, not of millimetres"
+            findings.add("warning", "depth-stats", where, f"{text}: nothing is to be scaled by them")
+            continue
         for name, value in entry.items():
             claimed = told[key].get(name)
-            # of pictures those before encoding were counted: the outermost values are others
-            if claimed is None or (key in known and name not in ("mean", "std")):
+            # of videos the frames before encoding were counted: the outermost values are others
+            if claimed is None or (is_video and name not in ("mean", "std")):
                 continue
             a, b = np.array(claimed, np.float64), np.array(value, np.float64)
             spread = np.abs(np.array(entry["max"], np.float64) - np.array(entry["min"], np.float64)).max()
             # LeRobot's own quantiles come from histograms of 5000 bins
-            slack = _PICTURE_TOLERANCE if key in known else 1e-5 + spread * (1e-3 if name[0] == "q" else 1e-5)
+            slack = _PICTURE_TOLERANCE if is_video else 1e-5 + spread * (1e-3 if name[0] == "q" else 1e-5)
             if a.shape != b.shape or not np.allclose(a, b, rtol=1e-5, atol=slack):
                 text = f"{name} of {key} is not that of its rows"
                 findings.add("error", "episode-stats", where, text)
@@ -243,7 +275,7 @@ class AllStats:
         self._checks: dict[str, StatsCheck] = {}
         for key, feature in reader.info["features"].items():
             entry = (reader.stats or {}).get(key)
-            if entry and feature["dtype"] not in ("video", "image", "string") and len(feature["shape"]) == 1:
+            if entry and feature["dtype"] not in ("video", "image", "string"):
                 told = {n: np.array(v, np.float64).reshape(-1) for n, v in entry.items() if n != "count"}
                 self._checks[key] = StatsCheck(told)
 
@@ -265,5 +297,6 @@ class AllStats:
 
 def _is_numeric(table: pa.Table, key: str) -> bool:
     kind = table.schema.field(key).type
-    inner = kind.value_type if pa.types.is_list(kind) or pa.types.is_fixed_size_list(kind) else kind
-    return bool(pa.types.is_integer(inner) or pa.types.is_floating(inner) or pa.types.is_boolean(inner))
+    while is_list(kind):
+        kind = kind.value_type
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind))
