@@ -27,7 +27,7 @@ WARM_S = 20.0
 """A process that has just begun still grows."""
 
 NOTICED_S = 2.5
-"""From a fault to the stop: one that is killed a moment before it is not silent for long enough to be told."""
+"""From a fault to the stop: one that is killed a moment before it is not silent long enough to be told."""
 
 LONG_ENOUGH = 60
 """Samples, one a second, from which it can be told whether memory is flat."""
