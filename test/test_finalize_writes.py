@@ -156,7 +156,7 @@ finalize(Path(sys.argv[1]), horizon=3)
 """
 
 
-def test_a_kill_leaves_old_files_or_new_ones(tmp_path):
+def test_a_kill_leaves_old_files_or_new_ones(tmp_path, tally):
     root = tmp_path / "ds"
     write_plain_dataset(root, [random_episode(np.random.default_rng(7), 9)])
     finalize(root, horizon=3)
@@ -174,6 +174,7 @@ def test_a_kill_leaves_old_files_or_new_ones(tmp_path):
         command = [sys.executable, "-c", KILLED, str(root), str(call)]
         done = subprocess.run(command, env=environment, timeout=60, capture_output=True)
         assert done.returncode == -signal.SIGKILL, done.stderr
+        tally("kills survived")
         left = tree(root)
         assert {p: left[p] == new[p] for p in paths} == {p: p in renamed for p in paths}
         assert {p: left[p] == old[p] for p in paths} == {p: p not in renamed for p in paths}

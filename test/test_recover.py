@@ -258,12 +258,13 @@ def test_a_reindexed_bag_has_its_custom_data_still(studio):
 
 
 @pytest.mark.parametrize("delete", [False, True])
-def test_killed_at_any_step_the_next_run_goes_on(fast_path, delete):
+def test_killed_at_any_step_the_next_run_goes_on(fast_path, tally, delete):
     words = [sys.executable, recover_cases.__file__, str(fast_path), *(["delete"] if delete else [])]
     paths = os.pathsep.join(map(str, [ROOT, ROOT / "test"]))
     done = subprocess.run(words, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": paths})
     assert done.returncode == 0, done.stderr
     assert 10 < int(done.stdout) < 59
+    tally("kills survived", int(done.stdout))
 
 
 def test_an_interruption_leaves_the_original_and_nothing_else(studio):

@@ -3,7 +3,8 @@
 import shutil
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from fuzz_support import fuzzed
+from hypothesis import example, given
 from hypothesis import strategies as st
 from recover_cases import Studio, arm_rows
 
@@ -21,11 +22,7 @@ def left(request, tmp_path_factory):
     return Studio(tmp_path_factory.mktemp(request.param) / "root", request.param).kill(COUNT, flush_each=5)
 
 
-@settings(
-    deadline=None,
-    max_examples=25,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)
+@fuzzed(25)
 @given(
     which=st.integers(0, 10),
     where=st.integers(0, 10**6),
@@ -33,7 +30,8 @@ def left(request, tmp_path_factory):
     share=st.floats(0.3, 1.0),
 )
 @example(which=0, where=0, noise=bytes(100), share=1.0)
-def test_noise_is_left_out_or_refused(left, tmp_path_factory, which, where, noise, share):
+def test_noise_is_left_out_or_refused(left, tmp_path_factory, tally, which, where, noise, share):
+    tally("inputs tried")
     place = tmp_path_factory.mktemp("noise") / ".recording" / left.name
     shutil.copytree(left, place)
     files = sorted(place.iterdir())
