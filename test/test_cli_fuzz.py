@@ -88,8 +88,8 @@ def judge(words: list[str]) -> None:
     assert "Traceback" not in out + err, words
     if code:
         assert (out + err).strip(), words
-    if code == 1 and err.startswith("error:"):
-        assert len(err.splitlines()) == 1, err
+    if code == 1:
+        assert all(line.startswith(("error:", "warning:", "note:")) for line in err.splitlines()), err
 
 
 @pytest.fixture(scope="module")
@@ -138,6 +138,12 @@ def test_what_starts_something_is_parsed_first(tmp_path, monkeypatch, tally, ver
 
     look()
     assert tree(tmp_path) == {}
+
+
+@pytest.mark.parametrize("value", ["--output=--", "-o--"])
+def test_an_option_is_never_given_two_dashes(value):
+    code, _, err = said(["merge", "a", "b", value])
+    assert (code, "the value of an option is --" in err) == (2, True)
 
 
 @pytest.mark.parametrize(

@@ -59,6 +59,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = _parser(words[0] if words else "")
     if any("\0" in word for word in words):  # no file and no topic has it in its name
         parser.error("an argument holds a NUL character")
+    if any(word.partition("=")[2] == "--" or word[2:] == "--" for word in words if word[:1] == "-"):
+        parser.error("the value of an option is --")  # argparse would hand on an empty list
     args = parser.parse_args(words)
     try:
         code = importlib.import_module(VERBS[args.verb][0]).run(args)
