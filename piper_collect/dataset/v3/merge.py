@@ -58,7 +58,7 @@ class MergeV3:
         for member in self._members:
             if not member.source:
                 raise DatasetError(
-                    f"nothing says where episode {member.index} is from: only our own v3.0 datasets are merged",
+                    f"nothing says where episode {member.index} is from, which a merge of v3.0 needs",
                     where=member.dataset.root,
                     hint="piper-collect convert each --to lerobot-v2.1, merge those, and convert back",
                 )
