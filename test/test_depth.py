@@ -49,7 +49,7 @@ UNTIL_MS = 220  # 7 rows
 
 
 def v3() -> Profile:
-    return with_dialect(load_profile("train"), "lerobot-v3.0")
+    return load_profile("train_depth")
 
 
 def config(**settings: object) -> SessionConfig:
@@ -290,14 +290,14 @@ def test_an_episode_less_or_anew_is_the_export_of_those(bags: list[Path], root: 
 def test_files_that_are_full_are_neither_read_nor_written_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    noise = np.random.default_rng(1).integers(1, 65535, (7, 400, 400), dtype=np.uint16)
+    noise = np.random.default_rng(1).integers(1, 65535, (7, 500, 500), dtype=np.uint16)
     monkeypatch.setitem(globals(), "distances", lambda k, size: noise[k % 7])
     made_of = replace(v3(), data_file_mb=1)
     one, two = (depth_bag(tmp_path / f"b{k}", k, size=noise.shape[1:]) for k in range(2))
     monkeypatch.undo()
     run(one, tmp_path / "ds", made_of)
     (first,) = (tmp_path / "ds/data/chunk-000").iterdir()
-    assert first.stat().st_size > 2 << 20
+    assert first.stat().st_size > 3 << 20
     before, read = first.stat().st_mtime_ns, []
     monkeypatch.setattr(fold, "read_table", lambda path: read.append(path.name) or read_table(path))
     run(two, tmp_path / "ds", made_of)
@@ -316,10 +316,13 @@ def test_files_that_are_full_are_neither_read_nor_written_again(
 @pytest.mark.parametrize(
     ("profile", "said"),
     [
-        (load_profile("train"), "lerobot-v2.1 does not hold them; --dialect lerobot-v3.0 does"),
-        (with_dialect(load_profile("train"), "hdf5-cases"), "hdf5-cases does not hold them"),
+        (with_dialect(v3(), "lerobot-v2.1"), "lerobot-v2.1 does not hold them; --dialect lerobot-v3.0 does"),
+        (with_dialect(v3(), "hdf5-cases"), "hdf5-cases does not hold them"),
         (load_profile("piper"), "the profile piper leaves them out"),
-        (replace(v3(), depth="none"), "the profile train leaves them out"),
+        (
+            with_dialect(load_profile("train"), "lerobot-v3.0"),
+            "the profile train leaves them out (depth: png",
+        ),
     ],
     ids=["v2.1", "hdf5", "piper", "none"],
 )

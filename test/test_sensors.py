@@ -1,7 +1,11 @@
 """Sensors by configuration: wrenches, IMUs and arrays of numbers from a bag into columns of every format."""
 
+import json
 import re
+import shutil
+import tempfile
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +24,9 @@ from piper_collect.config.names import recorded_topics
 from piper_collect.config.parse import parse
 from piper_collect.config.profile import Profile, load_profile, with_dialect
 from piper_collect.config.schema import ArmSettings, CameraSettings, SessionConfig, SourceSettings
+from piper_collect.core.sampling import prepare, select, take
 from piper_collect.core.se3 import quat_from_rotvec
+from piper_collect.core.types import AlignPolicy, Stream
 from piper_collect.dataset.edit import delete_episodes
 from piper_collect.dataset.parquet import column_values
 from piper_collect.dataset.readers import open_any
@@ -35,15 +41,24 @@ SHAPE = (2, 4, 3)
 
 def example() -> tuple[SessionConfig, tuple[ColumnSpec, ...]]:
     """The configuration and the columns that the page shows."""
-    session, columns = re.findall(r"```yaml\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
-    specs = [parse(ColumnSpec, column, "columns") for column in yaml.safe_load(columns)["columns"]]
+    session, profile = re.findall(r"```yaml\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    specs = [parse(ColumnSpec, column, "columns") for column in yaml.safe_load(profile)["columns"]]
     config = session_from_text(session, str(PAGE))
     return replace(config, cameras={"cam": CameraSettings()}), tuple(specs)
 
 
+@cache
+def example_profile() -> Profile:
+    """The profile that the page shows, from a file."""
+    _, text = re.findall(r"```yaml\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "own.yaml"
+        path.write_text(text, encoding="utf-8")
+        return load_profile(path)
+
+
 def with_sensors(dialect: str) -> Profile:
-    made_of = load_profile("train")
-    return with_dialect(replace(made_of, columns=(*made_of.columns, *example()[1])), dialect)
+    return with_dialect(example_profile(), dialect)
 
 
 def vector(x, y, z):
@@ -207,9 +222,6 @@ def test_an_episode_less_is_the_export_of_the_others(bags: list[Path], v3: Path,
 
 
 def test_damage_to_arrays_is_found(v3: Path, tmp_path: Path, bags: list[Path]) -> None:
-    import json
-    import shutil
-
     shutil.copytree(v3, tmp_path / "ds")
     info, stats = (tmp_path / "ds/meta" / n for n in ("info.json", "stats.json"))
     described, told = json.loads(info.read_text()), json.loads(stats.read_text())
@@ -303,9 +315,6 @@ def _with_column(made_of: Profile, **changes: object) -> Profile:
 
 
 def test_a_rotation_alone_is_interpolated_on_the_shorter_way() -> None:
-    from piper_collect.core.sampling import prepare, select, take
-    from piper_collect.core.types import AlignPolicy, Stream
-
     first, second = quat_from_rotvec(np.array([[0, 0, 0.0], [0, 0, 1.0]]))
     policy = AlignPolicy(sampling="linear", rotation="quat_wxyz", max_age_ns=10**9)
     stamps, ticks = np.array([0, 100]), np.array([0, 50, 100])

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -274,21 +275,13 @@ def test_a_local_tip_begins_at_the_identity() -> None:
     np.testing.assert_allclose(matrix_from_pose(found[1]), np.linalg.inv(first) @ last, atol=1e-12)
 
 
-TACTILE = """\
-name: tacrich_tactile
-extends: tacrich
-columns:
-  - key: observation.tactile
-    source: tactile
-    shape: [2, 32, 58]
-    names: [finger, row, column]
-    unit: calibrated response
-  - {key: observation.source_timestamp_tactile, value: sample_time, of: tactile}
-"""
+PAGE = Path(__file__).parents[1] / "docs/dataset.md"
 
 
 def test_the_whole_layout_with_tactile_and_depth(tmp_path: Path) -> None:
-    (tmp_path / "own.yaml").write_text(TACTILE)
+    blocks = re.findall(r"```yaml\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    (text,) = (block for block in blocks if "tactile" in block)
+    (tmp_path / "own.yaml").write_text(text)
     made_of = with_h264(load_profile(tmp_path / "own.yaml"))
     whole = episode(ticks_ms=GRID, frames_ms=GRID)
     pads = np.arange(3 * 2 * 32 * 58, dtype=np.float64).reshape(3, -1)
@@ -338,8 +331,9 @@ def test_profiles_that_extend_others(tmp_path: Path) -> None:
     made_of = profile(
         "name: own\nextends: base.yaml\nwithout: [next.done]\ncolumns:\n"
         "  - {key: next.reward, value: done}\n  - {key: observation.more, source: more, names: [a]}\n"
+        "video: {crf: 30}\n"
     )
-    assert (made_of.name, made_of.chunks_size, made_of.video) == ("own", 7, train.video)
+    assert (made_of.name, made_of.chunks_size, made_of.video) == ("own", 7, replace(train.video, crf=30))
     keys = [c.key for c in train.columns if c.key != "next.done"]
     assert [c.key for c in made_of.columns] == [*keys, "observation.more"]
     assert {c.key: c.value for c in made_of.columns}["next.reward"] == "done"

@@ -298,8 +298,12 @@ def _whole(source: str | Path, seen: tuple[Path, ...] = ()) -> object:
             raise ConfigError("no such column", where=f"{path}.{_WITHOUT}", got=key, valid=before)
         del before[key]
     new = _by_key(own.get("columns", []))
+    both = {**other, **own}
+    for key in (k for k in own if isinstance(own[k], dict) and isinstance(other.get(k), dict)):
+        both[key] = {**other[key], **own[key]}
     # what is no list of columns is refused where it is read
-    return {**other, **own, "columns": own["columns"] if new is None else [*(before | new).values()]}
+    both["columns"] = own["columns"] if new is None else [*(before | new).values()]
+    return both
 
 
 def _by_key(columns: object) -> dict[str, object] | None:

@@ -182,7 +182,7 @@ def _fill(
     first, total = 0, len(source.lines)
     for done, (index, pictures) in enumerate(_pictures(source)):
         used_tasks(source, index)
-        table = renumbered(source.rows(index), done, first, source.tasks, tasks)
+        table = renumbered(_rows(source, index), done, first, source.tasks, tasks)
         _check_columns(source, table, index)
         target.add(
             Part(
@@ -200,8 +200,18 @@ def _fill(
     return tasks
 
 
+def _rows(source: Convertible, index: int) -> pa.Table:
+    """The rows of an episode without depth images, which only v3.0 holds, and no other format takes."""
+    if not isinstance(source, LeRobotV3Reader):
+        return source.rows(index)
+    depths = depth_features(source.info["features"])
+    return source.rows(index, [name for name in source.columns(index) if name not in depths])
+
+
 def _check_columns(source: Convertible, table: pa.Table, index: int) -> None:
     declared = {k for k, f in source.info["features"].items() if f["dtype"] != "video"}
+    if isinstance(source, LeRobotV3Reader):
+        declared -= set(depth_features(source.info["features"]))
     if set(table.column_names) != declared:
         raise DatasetError(
             f"the columns of episode {index} are not those that info.json declares",

@@ -43,6 +43,7 @@ from piper_collect.dataset.running import state_bytes, stats_cells
 from piper_collect.dataset.transaction import Transaction
 from piper_collect.dataset.v3 import layout as v3
 from piper_collect.dataset.v3.fold import Fold
+from piper_collect.dataset.v3.reader import LeRobotV3Reader
 from piper_collect.dataset.v3.rewrite import stage_stats
 from piper_collect.dataset.v3.shards import Limits
 from piper_collect.dataset.v3.statistics import GrowingStats, array_shapes, episode_entries, with_pictures
@@ -155,7 +156,8 @@ class ToV2:
             self.lost.append("quantiles q10, q50 and q90: v2 has q01 and q99")
         self._flat, self._arrays = flat_features(source.info["features"])
         self.lost += flat_notes(source.info["features"], self._arrays)
-        self._depths = depth_features(source.info["features"])
+        is_v3 = isinstance(source, LeRobotV3Reader)
+        self._depths = depth_features(source.info["features"]) if is_v3 else ()
         images = [k for k, f in source.info["features"].items() if f["dtype"] == "image"]
         if set(images) - set(self._depths):
             raise DatasetError("pictures in rows cannot be converted to v2", where=source.root)
@@ -163,8 +165,7 @@ class ToV2:
 
     def add(self, part: Part) -> None:
         """Take an episode more."""
-        index, table = part.index, part.table.drop_columns(list(self._depths))
-        table = with_flat_cells(table, self._arrays)
+        index, table = part.index, with_flat_cells(part.table, self._arrays)
         write_table(table, self._change.path(data_path(index, _CHUNKS_SIZE)))
         frames = {}
         for key, clip in part.clips.items():

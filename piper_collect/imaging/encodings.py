@@ -62,5 +62,6 @@ DEPTH_ENCODINGS = ("16UC1", "16SC1", "32FC1", "64FC1")
 """Encodings of depth images, in mm or m: their numbers are no brightness."""
 
 DEPTH_HINT = (
-    "take it out of the cameras; as one of recorder.extra_topics it is recorded as it is, and is not exported"
+    "take it out of the cameras: 16UC1 and 32FC1 are recorded and exported as the depth_topic of one, others "
+    "are recorded as they are as one of recorder.extra_topics"
 )

@@ -147,7 +147,7 @@ class ExportRun:
         profile = self._options.profile
         if profile.holds_depth:
             return
-        why = f"the profile {profile.name} leaves them out"
+        why = f"the profile {profile.name} leaves them out (depth: png takes them in)"
         if profile.depth != "none":
             why = f"{profile.dialect} does not hold them; --dialect {DEPTH_DIALECTS[0]} does"
         topics = picture_topics(config)

@@ -13,6 +13,7 @@ from piper_collect.bag.session_folder import check_root, find_unfinished, free_b
 from piper_collect.config.bridge import vendor_names
 from piper_collect.config.drivers import driver_nodes
 from piper_collect.config.graph import DDS_PROFILE_VARIABLES, collection_graph
+from piper_collect.config.names import depth_topic
 from piper_collect.config.schema import CameraSettings, SessionConfig
 from piper_collect.config.share import PACKAGE
 from piper_collect.core.checkup import Check, CheckLevel
@@ -267,7 +268,7 @@ def storage_checks(config: SessionConfig) -> Iterator[Check]:
 
 def _camera_bytes_s(camera: CameraSettings) -> float:
     pixel = 3.0 if camera.transport == "raw" else JPEG_BYTES_PX
-    depth = 2.0 if camera.aligned_depth else 0.0
+    depth = 2.0 if depth_topic(camera) else 0.0
     return camera.width * camera.height * camera.fps * (pixel + depth)
 
 

@@ -144,7 +144,7 @@ def _stored(extras: EpisodeExtras, videos: Mapping[str, NDArray[np.uint8]], ahea
     folder = Path(tempfile.mkdtemp(dir=ahead))
     stored = {}
     for number, (camera, made) in enumerate(extras.videos.items()):
-        path = folder / f"{number}.mp4"
+        path = folder / f"{number}{made.path.suffix}"
         videos[camera].tofile(path)
         sync(path)
         stored[camera] = VideoAhead(path=path, video=made.video)

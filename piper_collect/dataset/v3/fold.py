@@ -24,7 +24,8 @@ from piper_collect.dataset.v3.shards import Limits, TableShards, VideoShards, da
 from piper_collect.dataset.v3.tables import episode_row
 
 Line = Mapping[str, Any]
-_SURELY_FULL = 2  # pictures do not become smaller in a file: one twice as large as it may be has no room
+_OVERHEAD = 1 << 20
+"""Of a parquet file, at most: one that is larger than this and twice what its rows may be is surely full."""
 
 
 class Fold:
@@ -140,7 +141,8 @@ class Fold:
         if last is None:
             return []
         path = self._root / last.path(DATA_PATH)
-        if self._keep == len(self._lines) and path.stat().st_size > _SURELY_FULL * self._limits.data_bytes:
+        full = 2 * self._limits.data_bytes + _OVERHEAD
+        if self._keep == len(self._lines) and path.stat().st_size > full:
             return []  # nothing is added to it, and it stays as it is
         rows = sum(int(line["length"]) for line in lines)
         return [read_table(path).slice(0, rows)]

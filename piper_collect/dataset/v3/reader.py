@@ -117,6 +117,19 @@ class LeRobotV3Reader:
         first = int(line["dataset_from_index"]) - self._first_index(episode_index)
         return read_rows(path, first, int(line["length"]), columns)
 
+    def columns(self, episode_index: int) -> tuple[str, ...]:
+        """Names of the columns in the file that holds an episode's rows.
+
+        Raises:
+            DatasetError: when the file cannot be read.
+        """
+        path = self.data_path(episode_index)
+        try:
+            with parquet_file(path) as file:
+                return tuple(file.schema_arrow.names)
+        except (OSError, pa.ArrowException) as err:
+            raise DatasetError(f"not a readable parquet file: {err}", where=path) from err
+
     def images(self, episode_index: int, key: str) -> Iterator[bytes]:
         """The encoded images that an episode's rows hold as the feature ``key``, a few at a time in memory.
 

@@ -104,16 +104,17 @@ def _check_stats_keys(reader: LeRobotV3Reader, findings: Findings) -> None:
 
 
 def read_episode(reader: LeRobotV3Reader, index: int, findings: Findings) -> pa.Table | None:
-    """The rows of an episode, held against info.json; None where they cannot be read."""
-    where = f"episode {index}"
+    """The rows of an episode, held against info.json, without pictures; None where they cannot be read."""
+    where, images = f"episode {index}", set(reader.picture_keys) - set(reader.video_keys)
     try:
-        table = reader.rows(index)
+        names = reader.columns(index)
+        table = reader.rows(index, [name for name in names if name not in images])
     except DatasetError as err:
         findings.add("error", "rows-unreadable", where, str(err))
         return None
     features = reader.info["features"]
     declared = {k for k, f in features.items() if f["dtype"] != "video"}
-    for key in sorted(declared ^ set(table.column_names)):
+    for key in sorted(declared ^ set(names)):
         there = "is not in the file" if key in declared else "is in the file and not in info.json"
         findings.add("error", "columns", where, f"column {key} {there}")
     for key in (k for k in table.column_names if k in declared):
@@ -142,7 +143,7 @@ def _check_column(
     if column.null_count:
         findings.add("error", "null", at, f"{column.null_count} values are missing")
         return
-    if feature["dtype"] == "image" or not shape:
+    if not shape:
         return
     if len(shape) > 1:
         found = cell_shapes(table, key)
