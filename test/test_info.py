@@ -110,14 +110,14 @@ def test_a_dataset_of_version_3(tmp_path, bags, made):
         assert overview.facts[key] == older[key], key
     assert set(overview.facts["cameras"]) == {"cam", "wrist"}
     assert said(overview)["loads in"] == ["not looked at here; validate tells"]
-    assert [command.split()[1] for command, _ in overview.next_steps] == ["validate"]
+    assert [command.split()[1] for command, _ in overview.next_steps] == ["finalize", "validate"]
 
 
 def test_finalized_and_its_next_step(train):
     assert main(["finalize", str(train), "--quiet"]) == 0
     overview = dataset_overview(train)
     assert overview.facts["finalized"] == ["relative_stats.json", "delta_stats.json"]
-    assert [command.split()[1] for command, _ in overview.next_steps] == ["validate"]
+    assert [command.split()[1] for command, _ in overview.next_steps] == ["finalize", "validate"]
 
 
 def test_losses_are_summed_over_the_episodes(train):
