@@ -117,7 +117,7 @@ def test_finalized_and_its_next_step(train):
     assert main(["finalize", str(train), "--quiet"]) == 0
     overview = dataset_overview(train)
     assert overview.facts["finalized"] == ["relative_stats.json", "delta_stats.json"]
-    assert [command.split()[1] for command, _ in overview.next_steps] == ["finalize", "validate"]
+    assert [command.split()[1] for command, _ in overview.next_steps] == ["validate"]
 
 
 def test_losses_are_summed_over_the_episodes(train):
