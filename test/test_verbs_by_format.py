@@ -15,6 +15,7 @@ from test_push import hub  # noqa: F401 (a fixture)
 
 from piper_collect.cli.main import main
 from piper_collect.config.profile import load_profile, with_dialect
+from piper_collect.dataset.clip_files import clip_bytes
 from piper_collect.dataset.edit import delete_episodes
 from piper_collect.dataset.readers import open_any
 from piper_collect.errors import DatasetError
@@ -211,15 +212,20 @@ def test_merged_v3_can_be_exported_into(made: Path, tmp_path: Path) -> None:
     assert main(["validate", str(tmp_path / "both"), "--quiet"]) == 0
 
 
-def test_v3_without_provenance_is_not_merged(
-    made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_v3_of_another_tool_is_merged_and_edited(made: Path, tmp_path: Path) -> None:
     roots = [shutil.copytree(made / "lerobot-v3.0", tmp_path / name) for name in "ab"]
     for root in roots:
         (root / "meta/episode_sources.jsonl").unlink()
-    assert main(["merge", *map(str, roots), "-o", str(tmp_path / "out")]) == 1
-    assert "nothing says where episode 0 is from" in capsys.readouterr().err
-    assert not (tmp_path / "out").exists()
+    out = tmp_path / "out"
+    assert main(["merge", *map(str, roots), "-o", str(out), "--quiet"]) == 0
+    assert [line.length for line in open_any(out).lines.values()] == [7, 7, 8] * 2
+    assert delete_episodes(out, [0, 4]).episodes == 4
+    reader, before = open_any(out), open_any(roots[0])
+    assert not (out / "meta/episode_sources.jsonl").exists()
+    assert [line.length for line in reader.lines.values()] == [7, 8, 7, 8]
+    key = "observation.images.cam"
+    assert pictures(clip_bytes(reader.clip(3, key))) == pictures(clip_bytes(before.clip(2, key)))
+    assert reader.rows(3)["action"].equals(before.rows(2)["action"])
 
 
 def test_info_and_validate_say_what_it_is(

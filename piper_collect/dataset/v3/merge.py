@@ -15,7 +15,7 @@ from piper_collect.dataset.transaction import Transaction
 from piper_collect.dataset.v3.layout import TASK_SOURCES
 from piper_collect.dataset.v3.made import MadeEpisode
 from piper_collect.dataset.v3.reader import LeRobotV3Reader
-from piper_collect.dataset.v3.rewrite import Remade, RewriteV3
+from piper_collect.dataset.v3.rewrite import Remade, RewriteV3, numbered_source
 from piper_collect.dataset.v3.statistics import array_shapes, episode_entries
 from piper_collect.dataset.v3.tables import episode_tables, stats_of, task_sources_table
 from piper_collect.errors import DatasetError
@@ -53,15 +53,8 @@ class MergeV3:
         """Stage everything; the number of rows.
 
         Raises:
-            DatasetError: An episode cannot be read, or nothing says where it is from.
+            DatasetError: An episode cannot be read.
         """
-        for member in self._members:
-            if not member.source:
-                raise DatasetError(
-                    f"nothing says where episode {member.index} is from, which a merge of v3.0 needs",
-                    where=member.dataset.root,
-                    hint="piper-collect convert each --to lerobot-v2.1, merge those, and convert back",
-                )
         infos = calibrations(self._members, self._datasets)
         order = [
             Remade(
@@ -96,7 +89,7 @@ class MergeV3:
             clips={key: dataset.clip(old, key) for key in dataset.video_keys},
             videos={},
             entries={**episode_entries(stats_cells(table, self._columns), {}, shapes), **pictures},
-            source={**member.source, "episode_index": index},
+            source=numbered_source(member.source, index),
         )
 
 
