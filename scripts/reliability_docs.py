@@ -6,7 +6,8 @@ usage: python scripts/reliability_docs.py              run those tests, then wri
        python scripts/reliability_docs.py --junit F..  take the results of runs with pytest --junitxml F
 
 A row whose tests are not among the results stays as the page has it; one that the page has not yet is left
-out, and named. Nothing is written when a test failed. PIPER_COLLECT_KILLS=50 kills fifty times, not ten.
+out, and named. Nothing is written when a test failed. PIPER_COLLECT_KILLS=50 kills fifty times, not ten;
+PIPER_COLLECT_FUZZ=10 tries ten times as many inputs.
 """
 
 import argparse
@@ -31,10 +32,13 @@ are of one run of each row's tests, in which all of them passed.
 
 This page is made by `scripts/reliability_docs.py` of `docs/reliability.toml`: it runs the tests that are
 named there and adds up what they counted. Seeded kills are ten of a sort; `PIPER_COLLECT_KILLS=50` before any
-test command, or before the script, makes them fifty:
+test command, or before the script, makes them fifty. `PIPER_COLLECT_FUZZ=10` tries ten times as many spoilt
+inputs, other ones in each run; `PIPER_COLLECT_SOAK=3` makes three minutes of the last row. Where counts are
+that high, this was done:
 
 ```bash
 PIPER_COLLECT_KILLS=50 python -m pytest -m kills
+PIPER_COLLECT_FUZZ=10 python -m pytest test/test_fuzz.py test/test_cli_fuzz.py test/test_recover_fuzz.py
 ```
 """
 

@@ -26,7 +26,7 @@ def bridge_config(*, dh_offset="s_v1_6_3", vendor_name="piper_ros", **settings):
 class Bridge:
     """A bridge, the vendor's node before it, and what the session hears."""
 
-    def __init__(self, rig, vendor, *, site=None, **settings):
+    def __init__(self, rig, vendor, *, site=None, parameters=None, **settings):
         from geometry_msgs.msg import PoseStamped
         from piper_collect.msg import ArmStatus
         from sensor_msgs.msg import JointState
@@ -36,7 +36,9 @@ class Bridge:
         self.poses = rig.listen(PoseStamped, "/arm/flange_pose")
         self.statuses = rig.listen(ArmStatus, "/arm/status")
         self.commands = rig.publisher(JointState, "/arm/joint_command")
-        self.process = rig.start("arm_bridge_node", bridge_config(**settings), site=site)
+        self.process = rig.start(
+            "arm_bridge_node", bridge_config(**settings), site=site, **(parameters or {})
+        )
 
     def heard(self, count=1):
         """Wait for ``count`` more joint states."""
@@ -44,13 +46,14 @@ class Bridge:
         self.rig.until(lambda: len(self.joints) >= first + count, "the bridge is silent")
         return self.joints[first : first + count]
 
-    def command(self, q, width_m=0.05, names=NAMES, age_s=0.0):
+    def command(self, q, width_m=0.05, names=NAMES, age_s=0.0, at_ns=None):
         from sensor_msgs.msg import JointState
 
         from piper_collect.nodes.convert import stamp_msg
 
         message = JointState(name=list(names), position=[*q, width_m][: len(names)])
-        message.header.stamp = stamp_msg(self.rig.now_ns() - int(age_s * 1e9))
+        sent_ns = self.rig.now_ns() - int(age_s * 1e9) if at_ns is None else at_ns
+        message.header.stamp = stamp_msg(sent_ns)
         self.commands.publish(message)
 
     def until_logged(self, text, *, meanwhile=None):
@@ -72,6 +75,27 @@ class Bridge:
 
         self.rig.until(settled, "the bridge does not find the vendor's service")
         return answers[-1]
+
+
+class RosClock:
+    """The clock of nodes on simulation time: that of this machine, until the test sets it."""
+
+    def __init__(self, rig):
+        from rosgraph_msgs.msg import Clock
+
+        self.rig, self.ahead_ns = rig, 0
+        self._publisher = rig.publisher(Clock, "/clock")
+
+    def now_ns(self):
+        return self.rig.now_ns() + self.ahead_ns
+
+    def show(self):
+        """Let the nodes know what time it is."""
+        from rosgraph_msgs.msg import Clock
+
+        from piper_collect.nodes.convert import stamp_msg
+
+        self._publisher.publish(Clock(clock=stamp_msg(self.now_ns())))
 
 
 def stamps_ns(messages):

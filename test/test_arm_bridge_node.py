@@ -5,7 +5,7 @@ import re
 
 import numpy as np
 import pytest
-from bridge_rig import BUS_RAD, ELSEWHERE, REST_RAD, Bridge, bridge_config, stamps_ns
+from bridge_rig import BUS_RAD, ELSEWHERE, REST_RAD, Bridge, RosClock, bridge_config, stamps_ns
 from fake_piper_ros import NAMES, REST_DEG, FakePiperRos
 
 from piper_collect.core.kinematics import WORKING_POSE_RAD, PiperKinematics
@@ -227,6 +227,32 @@ def test_old_commands_are_not_followed(alone):
     alone.heard(5)
     alone.until_logged("stamped too long ago", meanwhile=lambda: alone.command(ELSEWHERE, age_s=2.0))
     assert alone.vendor.commands == []
+
+
+def test_a_clock_that_is_set_neither_stops_the_arm_nor_keeps_old_commands_alive(rig, tally):
+    """Stamps are of simulation time, which a test may set; ages and timers are of one that nobody sets."""
+    bridge = Bridge(rig, FakePiperRos(rig), parameters={"use_sim_time": "true"}, watchdog_s=4.0)
+    clock, obeyed = RosClock(rig), bridge.vendor.commands
+    bridge.vendor.hear_the_arm()
+    bridge.vendor.enabled = True
+
+    def command(off_s=0):
+        clock.show()
+        bridge.command(ELSEWHERE, at_ns=clock.now_ns() + off_s * 10**9)
+
+    rig.until(lambda: len(obeyed) > 20, "nothing is passed on", meanwhile=command)
+    for step_s in (3600, -7200):
+        clock.ahead_ns += step_s * 10**9
+        sent = len(obeyed)
+        rig.until(lambda sent=sent: len(obeyed) > sent + 100, "nothing is passed on", meanwhile=command)
+        tally("steps of the clock survived")
+    assert "commands have stopped" not in bridge.process.log()
+    bridge.until_logged("commands have stopped: the arm holds its last target", meanwhile=clock.show)
+    bridge.heard(5)  # and what was still under way
+    sent = len(obeyed)
+    for off_s, said in ((-60, "stamped too long ago"), (60, "stamped ahead of this machine's clock")):
+        bridge.until_logged(said, meanwhile=lambda off_s=off_s: command(off_s))
+        assert len(obeyed) == sent
 
 
 def test_nothing_is_sent_while_the_arm_is_not_heard(alone):

@@ -185,6 +185,9 @@ def test_a_path_that_no_system_can_have_is_refused(setting: str) -> None:
 def test_text_that_is_no_config_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"x.yaml:2: not valid YAML"):
         session_from_text("a: 1\n b: {", "x.yaml")
+    for text in ("a: 1\n? [b]\n: 2", "a: 1\n? {b: c}\n: 2"):
+        with pytest.raises(ConfigError, match=r"x.yaml:2: not valid YAML: a key is no text"):
+            session_from_text(text, "x.yaml")
     with pytest.raises(ConfigError, match="one top-level key"):
         session_from_text("session: {}", "x.yaml")
     with pytest.raises(ConfigError, match="did you mean 'default'"):

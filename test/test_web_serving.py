@@ -6,10 +6,13 @@ import socket
 import ssl
 import threading
 from collections.abc import Awaitable, Callable
+from contextlib import ExitStack
 from pathlib import Path
 
+import pytest
 from aiohttp import web
 
+from piper_collect.web import serving
 from piper_collect.web.certificate import ensure_certificate, server_context
 from piper_collect.web.serving import Place, ServerThread
 
@@ -140,3 +143,90 @@ def test_a_goodbye_that_cannot_be_said_leaves_no_socket_open() -> None:
         client.settimeout(60.0)
         while client.recv(1000):
             pass
+
+
+# -- too many --------------------------------------------------------------------------------------
+
+
+async def hello(_request: web.Request) -> web.Response:
+    return web.Response(text="hello")
+
+
+def ask(client: socket.socket) -> bytes:
+    """What the server answers; empty where it has hung up."""
+    answer = b""
+    try:
+        client.sendall(b"GET / HTTP/1.1\r\nHost: test\r\n\r\n")
+        while not answer.endswith(b"hello"):
+            piece = client.recv(1000)
+            if not piece:
+                return b""
+            answer += piece
+    except (BrokenPipeError, ConnectionResetError):
+        return b""
+    return answer
+
+
+def is_open(client: socket.socket) -> bool:
+    try:
+        return client.recv(1, socket.MSG_DONTWAIT) != b""
+    except BlockingIOError:
+        return True
+    except ConnectionResetError:
+        return False
+
+
+def test_of_those_who_do_not_finish_the_handshake_the_oldest_make_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tally: Callable[..., None]
+) -> None:
+    monkeypatch.setattr(serving, "_HANDSHAKE_S", 3600.0)  # so that nothing else ends them
+    server = started(hello, server_context(ensure_certificate(tmp_path, ["127.0.0.1"])))
+    with ExitStack() as stack:
+        silent = [
+            stack.enter_context(socket.create_connection(("127.0.0.1", server.port))) for _ in range(200)
+        ]
+        for client in silent[: -serving.MOST_SHAKING]:
+            client.settimeout(60.0)
+            assert not client.recv(1)
+            tally("connections hung up on")
+        guest = Guest(server.port)
+        stack.enter_context(guest.socket)
+        while not guest.greet():
+            guest.send()
+            assert guest.hear()
+        guest.send()
+        guest.tls.write(b"GET / HTTP/1.1\r\nHost: test\r\n\r\n")
+        guest.send()
+        assert guest.hear()
+        assert [is_open(client) for client in silent[-serving.MOST_SHAKING + 1 :]] == [True] * (
+            serving.MOST_SHAKING - 1
+        )
+        server.stop()
+        gc.collect()
+
+
+def test_beyond_so_many_connections_the_next_is_hung_up_on_and_the_others_stay(
+    monkeypatch: pytest.MonkeyPatch, tally: Callable[..., None]
+) -> None:
+    monkeypatch.setattr(serving, "MOST_CONNECTIONS", 8)
+    monkeypatch.setattr(serving, "HEAD_S", 3600.0)
+    server = started(hello)
+
+    def comes() -> socket.socket:
+        client = socket.create_connection(("127.0.0.1", server.port))
+        client.settimeout(60.0)
+        return stack.enter_context(client)
+
+    with ExitStack() as stack:
+        inside = [comes() for _ in range(8)]
+        assert all(ask(client) for client in inside)
+        for _ in range(40):
+            assert not ask(comes())
+            tally("connections hung up on")
+        assert all(ask(client) for client in inside)
+        inside.pop().close()
+        while not ask(comes()):  # once the server has noticed
+            pass
+        assert all(ask(client) for client in inside)
+        server.stop()
+        gc.collect()

@@ -57,6 +57,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     _never_fail_to_print()
     parser = _parser(words[0] if words else "")
+    if any("\0" in word for word in words):  # no file and no topic has it in its name
+        parser.error("an argument holds a NUL character")
     args = parser.parse_args(words)
     try:
         code = importlib.import_module(VERBS[args.verb][0]).run(args)
@@ -71,6 +73,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         # the reader of a pipe has gone; the interpreter must not fail again when it flushes
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_FAILED
+    except OSError as err:  # a name that no file can have, a disk that is gone
+        where = ": ".join(ascii(name) for name in (err.filename, err.filename2) if name is not None)
+        print(f"error: {where + ': ' if where else ''}{err.strerror or err}", file=sys.stderr)
         return EXIT_FAILED
 
 

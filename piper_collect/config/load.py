@@ -26,6 +26,10 @@ class _UniqueKeys(yaml.SafeLoader):
         seen: set[object] = set()
         for key_node, _ in node.value:
             key = key_node.value
+            if not isinstance(key_node, yaml.ScalarNode):
+                raise yaml.constructor.ConstructorError(
+                    None, None, "a key is no text, but a list or a map", key_node.start_mark
+                )
             if key in seen:
                 raise yaml.constructor.ConstructorError(
                     None, None, f"the key {key!r} is given twice in one map", key_node.start_mark

@@ -1,5 +1,6 @@
 """A real arm behind its vendor's node: what it says put right, what it is told checked once more."""
 
+import time
 from collections import Counter
 
 from geometry_msgs.msg import Pose, PoseStamped
@@ -10,7 +11,9 @@ from std_srvs.srv import SetBool
 from piper_collect.config.bridge import vendor_names
 from piper_collect.config.names import ARM_STATUS_TOPIC, arm_topics
 from piper_collect.core.arm_report import ArmReport, fault_words
+from piper_collect.core.host_clock import told_steps
 from piper_collect.core.kinematics import PiperKinematics, Pose7
+from piper_collect.core.sent_age import SentAge, age_refusal
 from piper_collect.core.vendor_arm import (
     COMMANDED_FACTOR,
     REPEATED,
@@ -77,7 +80,8 @@ class ArmBridgeNode(SessionNode):
         self._verdict = ""
         self._command: tuple[tuple[float, ...], float] | None = None
         self._commanded_ns = 0
-        self._command_sent_ns = 0
+        self._command_age_ns = 0
+        self._ages = SentAge(time.time_ns, time.monotonic_ns)
         self._refusal = ""
         self._vendor: ArmReport | None = None
         self._vendor_ns = 0
@@ -145,7 +149,7 @@ class ArmBridgeNode(SessionNode):
     # -- from the arm --------------------------------------------------------------------------
 
     def _take_joints(self, message: JointState) -> None:
-        now_ns = self.now_ns()
+        now_ns = time.monotonic_ns()
         sample = self._feedback.take(
             names=message.name,
             position=message.position,
@@ -204,7 +208,7 @@ class ArmBridgeNode(SessionNode):
             self._publish_pose(at_ns, pose)
 
     def _take_status(self, message: object) -> None:
-        self._vendor, self._vendor_ns = vendor_report(message), self.now_ns()
+        self._vendor, self._vendor_ns = vendor_report(message), time.monotonic_ns()
         self._publish_status(changed=True)
 
     def _check_kinematics(self) -> None:
@@ -235,11 +239,13 @@ class ArmBridgeNode(SessionNode):
             self._command = None  # nothing is passed on, and the arm holds its last target
             self._tell("several", refusal)
             return
-        self._command, self._commanded_ns = command, self.now_ns()
-        self._command_sent_ns = stamp_ns(message.header.stamp) or self._commanded_ns
+        self._command, self._commanded_ns = command, time.monotonic_ns()
+        self._command_age_ns = self._ages.age_ns(stamp_ns(message.header.stamp), self.now_ns())
 
     def _tick(self) -> None:
-        now_ns = self.now_ns()
+        now_ns = time.monotonic_ns()
+        if step := self._ages.look():
+            self.get_logger().warning(told_steps([step]))
         self._switch.poll(now_ns)
         hold = self._switch.hold
         if hold is not None:
@@ -263,13 +269,14 @@ class ArmBridgeNode(SessionNode):
             return ""
         if refusal := several(self, self._vendor_topic):
             return refusal
-        stale_ns = self._settings.watchdog_s * 1e9
-        if now_ns - self._commanded_ns > stale_ns:
+        waited_ns, watchdog_s = now_ns - self._commanded_ns, self._settings.watchdog_s
+        if waited_ns > watchdog_s * 1e9:
             self._command = None
             self.get_logger().info("commands have stopped: the arm holds its last target")
             return ""
-        if now_ns - self._command_sent_ns > stale_ns:
-            return "it was stamped too long ago"
+        age_ns = self._command_age_ns  # when it came; how old one from the future is nobody knows
+        if refusal := age_refusal(age_ns + waited_ns if age_ns > 0 else age_ns, watchdog_s):
+            return refusal
         if self._switch.busy:
             return SWITCHING
         if (now_ns - self._heard_ns) / 1e9 > self._settings.silence_s:
@@ -292,7 +299,9 @@ class ArmBridgeNode(SessionNode):
 
     async def _enable(self, request: SetBool.Request, response: SetBool.Response) -> SetBool.Response:
         width_m = self._sample.width_m if self._sample else None
-        response.success, response.message = await self._switch.ask(request.data, width_m, self.now_ns())
+        response.success, response.message = await self._switch.ask(
+            request.data, width_m, time.monotonic_ns()
+        )
         self.get_logger().info(response.message)
         return response
 
@@ -300,7 +309,7 @@ class ArmBridgeNode(SessionNode):
 
     def _publish_status(self, *, changed: bool = False) -> None:
         """Publish the arm's status; with ``changed`` only if it is another than the last."""
-        now_ns = self.now_ns()
+        now_ns = time.monotonic_ns()
         if (now_ns - max(self._heard_ns, self._switch.answered_ns)) / 1e9 > STATUS_STALE_S:
             self._switch.power = "unknown"  # of an arm that fell silent after its answer
         vendor = self._vendor if (now_ns - self._vendor_ns) / 1e9 <= STATUS_STALE_S else None
@@ -316,7 +325,7 @@ class ArmBridgeNode(SessionNode):
         if changed and said == self._said:
             return
         self._said = said
-        status.header.stamp = stamp_msg(now_ns)
+        status.header.stamp = stamp_msg(self.now_ns())
         self._status.publish(status)
 
     def _faults(self, vendor: ArmReport | None, now_ns: int) -> list[str]:
@@ -333,7 +342,7 @@ class ArmBridgeNode(SessionNode):
 
     def _tell(self, key: str, text: str) -> None:
         """A warning, at most every few seconds for each ``key``."""
-        now_ns = self.now_ns()
+        now_ns = time.monotonic_ns()
         if now_ns - self._told.get(key, 0) >= TOLD_S * 1e9:
             self._told[key] = now_ns
             self.get_logger().warning(text)

@@ -1,13 +1,16 @@
 """A Piper on its CAN bus: says what it measures as it comes, obeys joint commands through a guard."""
 
 import math
+import time
 from collections import deque
 
 from geometry_msgs.msg import PoseStamped
 from sensor_msgs.msg import JointState
 
 from piper_collect.config.names import ARM_STATUS_TOPIC, arm_topics
+from piper_collect.core.host_clock import told_steps
 from piper_collect.core.kinematics import PiperKinematics
+from piper_collect.core.sent_age import AHEAD, SentAge, age_refusal
 from piper_collect.devices.arm import ArmSnapshot
 from piper_collect.devices.arm_control import ArmCondition
 from piper_collect.devices.piper_setup import cautions, piper_control
@@ -44,6 +47,7 @@ class ArmCanNode(SessionNode):
         self._control = piper_control(self.config)
         self._kinematics = PiperKinematics(self.config.arm.dh_offset)
         self._told: ArmCondition | None = None
+        self._ages = SentAge(time.time_ns, time.monotonic_ns)
         topics = arm_topics(self.config.arm.preset)
         self._joint_states = self.create_publisher(JointState, topics.joint_states, STREAM_QOS)
         self._flange_pose = self.create_publisher(PoseStamped, topics.flange_pose, STREAM_QOS)
@@ -107,11 +111,15 @@ class ArmCanNode(SessionNode):
         if refusal := several(self, self._command_topic):
             self.get_logger().error(refusal, throttle_duration_sec=TELL_S)
             return  # without commands the arm is held
-        sent_ns = stamp_ns(message.header.stamp)
-        age_s = (self.now_ns() - sent_ns) / 1e9 if sent_ns else 0.0
-        self._control.command(*command, max(0.0, age_s))
+        age_ns = self._ages.age_ns(stamp_ns(message.header.stamp), self.now_ns())
+        if age_refusal(age_ns, self.config.can.watchdog_s) == AHEAD:
+            self.get_logger().error(f"command ignored: {AHEAD}", throttle_duration_sec=TELL_S)
+            return
+        self._control.command(*command, max(0.0, age_ns / 1e9))
 
     def _step(self) -> None:
+        if step := self._ages.look():
+            self.get_logger().warning(told_steps([step]))
         self._control.step()
         condition = self._control.condition()
         if condition != self._told:

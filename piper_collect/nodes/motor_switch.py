@@ -2,13 +2,13 @@
 
 from dataclasses import dataclass
 
-from rclpy.node import Node
 from rclpy.task import Future
 
 from piper_collect.config.bridge import BridgeSettings, vendor_names
 from piper_collect.core.arm_report import MotorPower
 from piper_collect.core.kinematics import Joints
 from piper_collect.core.vendor_arm import ArmSample
+from piper_collect.nodes.runtime import SessionNode
 from piper_collect.nodes.vendor_types import vendor_type
 
 HOLD_AT_LEAST_S = 0.5
@@ -47,7 +47,8 @@ class Hold:
 class MotorSwitch:
     """Asks the vendor's node to switch the motors, and never waits for it.
 
-    Enabling sends the gripper to 0 in piper_ros; afterwards ``hold`` says what brings it back.
+    Enabling sends the gripper to 0 in piper_ros; afterwards ``hold`` says what brings it back. Times are
+    those of a clock that nobody sets (``monotonic_ns``); only stamps are of the node's.
 
     Args:
         node: The node that owns the client.
@@ -60,14 +61,14 @@ class MotorSwitch:
         missing: Why the motors cannot be switched from here; empty when they can.
     """
 
-    def __init__(self, node: Node, settings: BridgeSettings) -> None:
+    def __init__(self, node: SessionNode, settings: BridgeSettings) -> None:
         names = vendor_names(settings)
         self._node = node
         self._piper_ros = settings.vendor == "piper_ros"
         self._timeout_ns = int(settings.enable_timeout_s * 1e9)
         self._timeout_s = settings.enable_timeout_s
         self._request: _Request | None = None
-        self._reopen: tuple[float, int] | None = None
+        self._reopen: tuple[float, int, int] | None = None
         self._type = vendor_type("srv", names.enable_type)
         self._client = node.create_client(self._type, names.enable_service) if self._type else None
         self.power: MotorPower = "unknown"
@@ -127,7 +128,7 @@ class MotorSwitch:
             done, said = self._read(request)
             self.power = ("on" if request.enable else "off") if done else "unknown"
             if done and request.width_m is not None:
-                self._reopen = (max(0.0, request.width_m), now_ns)
+                self._reopen = (max(0.0, request.width_m), now_ns, self._node.now_ns())
             request.answer.set_result((done, said))
         elif now_ns >= request.deadline_ns:
             self._request = None
@@ -141,8 +142,8 @@ class MotorSwitch:
         Only what was measured after the motors were on counts: before, somebody may have moved the arm.
         """
         if self._reopen is not None:
-            width_m, since_ns = self._reopen
-            if sample.stamp_ns >= since_ns:
+            width_m, since_ns, stamped_from_ns = self._reopen
+            if sample.stamp_ns >= stamped_from_ns:
                 self.hold = Hold(q=sample.q, width_m=width_m, from_ns=now_ns)
                 self._reopen = None
             elif now_ns - since_ns > HOLD_AT_MOST_S * 1e9:

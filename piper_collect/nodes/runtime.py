@@ -8,11 +8,14 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import rclpy
 from rclpy._rclpy_pybind11 import RCLError, UnknownROSArgsError
+from rclpy.clock import Clock, ClockType
 from rclpy.node import Node
 from rclpy.signals import SignalHandlerOptions
+from rclpy.timer import Timer
 
 from piper_collect.config.load import session_from_parameters
 from piper_collect.config.schema import SessionConfig
@@ -38,12 +41,17 @@ class SessionNode(Node):
 
     def __init__(self, name: str, *, extra_parameters: tuple[str, ...] = ()) -> None:
         super().__init__(name, automatically_declare_parameters_from_overrides=True)
+        self._steady_clock = Clock(clock_type=ClockType.STEADY_TIME)
         given = {key: value.value for key, value in self.get_parameters_by_prefix("").items()}
         self.extra = {key: given.pop(key, "") for key in extra_parameters}
         ours = {key: value for key, value in given.items() if key.split(".")[0] not in _ROS_PARAMETERS}
         self.config: SessionConfig = session_from_parameters(ours, extra_parameters)
         self.finished = False
         self.exit_code = 0
+
+    def create_timer(self, timer_period_sec: float, callback: Callable[[], None], **known: Any) -> Timer:
+        """A timer by a clock that nobody sets: by the node's own, a clock that is set back stops them all."""
+        return super().create_timer(timer_period_sec, callback, clock=self._steady_clock, **known)
 
     def now_ns(self) -> int:
         """Now on the node's ROS clock, ns since the epoch."""

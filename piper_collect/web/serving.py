@@ -18,6 +18,12 @@ _HANDSHAKE_S = 10.0
 HEAD_S = 15.0
 """A connection that has asked for nothing so long is hung up on: it only takes up room."""
 
+MOST_SHAKING = 32
+"""Connections in the TLS handshake; one takes milliseconds, and who goes slow makes room for who comes."""
+
+MOST_CONNECTIONS = 128
+"""Connections after it; who comes then is hung up on, so that nobody can push out the one who drives."""
+
 _GOODBYE_S = 2.0
 _TLS_GOODBYE_S = 0.2
 _STOP_S = 10.0
@@ -46,25 +52,42 @@ class Place:
 
 
 class _Arrivals:
-    """Makes the protocol of each connection, and knows which have not shaken hands: the server does not."""
+    """Makes the protocol of each connection, and knows which have not shaken hands: the server does not.
 
-    def __init__(self, server: web.Server) -> None:
+    Args:
+        server: What serves them afterwards.
+        most_shaking: How many may be shaking hands; the one that began first makes room for the next.
+        most: How many may be served; there is no room for more.
+    """
+
+    def __init__(self, server: web.Server, most_shaking: int, most: int) -> None:
         self._server = server
-        self._tasks: set[asyncio.Task[object]] = set()
+        self._most_shaking = most_shaking
+        self._most = most
+        self._tasks: dict[asyncio.Task[object], None] = {}  # in the order in which they came
 
     def __call__(self) -> web.RequestHandler:
         task = asyncio.current_task()  # accepts this one connection, and ends when it is made
         if task is not None:
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            self._tasks[task] = None
+            task.add_done_callback(lambda done: self._tasks.pop(done, None))
+            if len(self._server.connections) >= self._most:
+                self._hang_up(task)
+            while len(self._tasks) > self._most_shaking:
+                self._hang_up(next(iter(self._tasks)))
         return self._server()
+
+    def _hang_up(self, task: asyncio.Task[object]) -> None:
+        del self._tasks[task]
+        task.cancel()
 
     async def refuse(self) -> None:
         """Hang up on them; when this returns no other can come."""
         await asyncio.sleep(0)  # one that was accepted just now asks for its protocol
-        for task in self._tasks:
+        shaking = [*self._tasks]
+        for task in shaking:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*shaking, return_exceptions=True)
 
 
 class ServerThread:
@@ -145,7 +168,9 @@ class ServerThread:
         )
         await runner.setup()
         pages = cast(web.Server, runner.server)
-        arrivals = _Arrivals(pages)
+        # without TLS there are no hands to shake: a burst is no sign of anything
+        shaking = MOST_SHAKING if self._place.tls is not None else MOST_CONNECTIONS
+        arrivals = _Arrivals(pages, shaking, MOST_CONNECTIONS)
         try:
             server = await self._listen(arrivals)
             self.port = server.sockets[0].getsockname()[1]
