@@ -26,6 +26,9 @@ FLAT_MB, FLAT_FILES = 20.0, 4
 WARM_S = 20.0
 """A process that has just begun still grows."""
 
+NOTICED_S = 2.5
+"""From a fault to the stop: one that is killed a moment before it is not silent long enough to be told."""
+
 LONG_ENOUGH = 60
 """Samples, one a second, from which it can be told whether memory is flat."""
 
@@ -111,15 +114,15 @@ class _Soak:
 
     def episode(self, fault: str) -> None:
         """Record one, in which this goes wrong, and check what is there of it."""
-        begun_s = time.monotonic()
         self.cell.begin()
+        begun_s = time.monotonic()
         self.ended, self.died_ns = "", None
         length_s = 0.7 * self.every_s
         self.cell.wait(self.chance.uniform(0.3, 0.6) * length_s)
         self.said_ns = self.cell.newest_ns()
         FAULTS[fault](self)
         if not self.ended:
-            self.cell.wait(max(0.0, begun_s + length_s - time.monotonic()))
+            self.cell.wait(max(NOTICED_S, begun_s + length_s - time.monotonic()))
             self.cell.finish("stop_episode")
             self.ended = "stopped"
         self.done.append((fault, self.ended))

@@ -27,7 +27,7 @@ from piper_collect.pipelines.workers import Lost, started
 
 pytestmark = pytest.mark.usefixtures("no_sync")
 
-DEADLINE_S = 60.0
+DEADLINE_S = 180.0
 REPOSITORY = Path(__file__).parents[1]
 
 

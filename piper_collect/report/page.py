@@ -36,11 +36,11 @@ class PageWriter:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        if path.is_dir():
+            raise ConfigError("the page cannot be written", where=path, expected="a file", got="a folder")
         stem = f".{path.name}.{os.getpid()}"
         self._parts_path = path.with_name(f"{stem}.episodes.tmp")
         self._page_path = path.with_name(f"{stem}.page.tmp")
-        if path.is_dir():
-            raise ConfigError("the page cannot be written", where=path, expected="a file", got="a folder")
         try:
             self._parts: TextIO = self._parts_path.open("w+", encoding="utf-8", newline="\n")
         except OSError as err:
