@@ -31,6 +31,7 @@ MADE: Sequence[tuple[str, str]] = (
     ("train", "lerobot-v2.1"),
     ("train", "lerobot-v3.0"),
     ("train", "hdf5-cases"),
+    ("train_depth", "lerobot-v3.0"),
     ("tacrich", "lerobot-v3.0"),
     ("tacrich_umi", "lerobot-v3.0"),
     ("trex", "lerobot-v2.1"),

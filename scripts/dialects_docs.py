@@ -41,7 +41,8 @@ for what a source measured), with those that the reader of the format gives. All
 pixel with the episode's pictures encoded once more and decoded, and must lie within 1 µs of their times: the
 capture time in ms with `piper`, k/fps with the others. *Recorded ones*: how many of the recorded pictures
 they show. *Furthest*: how far the worst frame is from the picture recorded at its time (mean over its
-pixels, of 255 levels); to no other recorded picture is it nearer.
+pixels, of 255 levels); to no other recorded picture is it nearer. Depth images are not compared, and this
+recording has none, so that `train_depth` is as `train`.
 """
 
 BACK = """\

@@ -9,9 +9,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
     from ros_support import Rig, RosRun
+
+# the same inputs in each run, however slow the machine is; others with --hypothesis-profile=explore
+_PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("seeded", _PATIENT, derandomize=True, database=None)
+settings.register_profile("explore", _PATIENT)
+settings.load_profile("seeded")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

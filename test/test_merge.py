@@ -11,7 +11,7 @@ import pytest
 from crash_cases import failing
 from dataset_cases import tree
 from dataset_edits import edit_info, edit_json, edit_line, edit_lines, rows_path, video_path
-from export_cases import files, lines, run, small_bag, sources, varied_bags, video_times
+from export_cases import files, run, small_bag, sources, varied_bags, video_times
 from test_edit_foreign import plain
 
 from piper_collect.cli.main import main
@@ -20,12 +20,13 @@ from piper_collect.core.stats_codec import from_bytes
 from piper_collect.dataset.edit import delete_episodes
 from piper_collect.dataset.guard import locked
 from piper_collect.dataset.merge import merge_datasets
+from piper_collect.dataset.readers import open_any
 from piper_collect.errors import DatasetError
 from piper_collect.pipelines.validate import validate_dataset
 
 pytestmark = pytest.mark.usefixtures("no_sync")
 
-STATE = "extras/stats_state.bin"
+STATE, QUANTILES = "extras/stats_state.bin", "extras/quantiles_state.bin"
 PARTS = ((0, 1), (2, 3, 4))
 
 
@@ -58,7 +59,7 @@ class Case:
         return [shutil.copytree(part, folder / part.name) for part in self.parts]
 
 
-@pytest.fixture(scope="module", params=["train", "train-v2.0", "piper"])
+@pytest.fixture(scope="module", params=["train", "train-v2.0", "piper", "train-v3.0"])
 def case(request, tmp_path_factory, bags):
     return Case(tmp_path_factory.mktemp(request.param), bags, request.param)
 
@@ -77,7 +78,7 @@ def test_it_is_what_one_export_of_all_bags_makes(tmp_path, case):
     before = [tree(part) for part in case.parts]
     told = []
     merged = merge_datasets(case.parts, tmp_path / "out", on_progress=lambda *of: told.append(of))
-    assert files(tmp_path / "out", STATE) == files(case.whole, STATE)
+    assert files(tmp_path / "out", STATE, QUANTILES) == files(case.whole, STATE, QUANTILES)
     found, wanted = (
         from_bytes((root / STATE).read_bytes()[32:]).result() for root in (tmp_path / "out", case.whole)
     )
@@ -87,7 +88,7 @@ def test_it_is_what_one_export_of_all_bags_makes(tmp_path, case):
     assert [tree(part) for part in case.parts] == before
     assert (list(merged.episodes.values()), merged.rows) == (
         [2, 3],
-        sum(e["length"] for e in lines(case.whole / "meta/episodes.jsonl")),
+        sum(line.length for line in open_any(case.whole).lines.values()),
     )
     assert told == [(n, 5) for n in range(6)]
     assert merged.notes == ()

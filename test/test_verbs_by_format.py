@@ -15,6 +15,7 @@ from test_push import hub  # noqa: F401 (a fixture)
 
 from piper_collect.cli.main import main
 from piper_collect.config.profile import load_profile, with_dialect
+from piper_collect.dataset.clip_files import clip_bytes
 from piper_collect.dataset.edit import delete_episodes
 from piper_collect.dataset.readers import open_any
 from piper_collect.errors import DatasetError
@@ -182,15 +183,49 @@ def test_push_sends_every_file_and_tags_what_lerobot_loads(root: Path, hub: Fake
 
 
 @pytest.mark.parametrize("words", ["merge ROOT PLAIN -o OUT", "merge PLAIN ROOT -o OUT"])
-def test_merge_is_refused_with_the_way_to_go(
-    words: str, root: Path, plain: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_merge_refuses_other_formats_in_one_line(
+    words: str, root: Path, plain: Path, dialect: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     places = {"ROOT": str(root), "PLAIN": str(plain), "OUT": str(tmp_path / "out")}
     assert main([places.get(word, word) for word in words.split()]) == 1
     said = capsys.readouterr().err
     assert said.count("\n") == 1
-    assert "piper-collect convert each --to lerobot-v2.1, merge those, and convert back" in said
+    if dialect == "lerobot-v3.0":
+        assert "codebase_version of info.json differs" in said
+    else:
+        assert "piper-collect convert each --to lerobot-v2.1, merge those, and convert back" in said
     assert not (tmp_path / "out").exists()
+
+
+def test_merged_v3_can_be_exported_into(made: Path, tmp_path: Path) -> None:
+    made_of, bags = with_dialect(load_profile("train"), "lerobot-v3.0"), sorted((made / SESSION).iterdir())
+    for name, part in (("a", bags[1:]), ("b", bags[:1])):
+        run(part, tmp_path / name, made_of)
+    assert (
+        main(["merge", str(tmp_path / "a"), str(tmp_path / "b"), "-o", str(tmp_path / "both"), "--quiet"])
+        == 0
+    )
+    assert [b.status for b in run(bags, tmp_path / "both", made_of).bags] == ["held"] * 3
+    more = small_bag(tmp_path / "more/episode_000000", 7)
+    run(more, tmp_path / "both", made_of)
+    assert len(open_any(tmp_path / "both").lines) == 4
+    assert main(["validate", str(tmp_path / "both"), "--quiet"]) == 0
+
+
+def test_v3_of_another_tool_is_merged_and_edited(made: Path, tmp_path: Path) -> None:
+    roots = [shutil.copytree(made / "lerobot-v3.0", tmp_path / name) for name in "ab"]
+    for root in roots:
+        (root / "meta/episode_sources.jsonl").unlink()
+    out = tmp_path / "out"
+    assert main(["merge", *map(str, roots), "-o", str(out), "--quiet"]) == 0
+    assert [line.length for line in open_any(out).lines.values()] == [7, 7, 8] * 2
+    assert delete_episodes(out, [0, 4]).episodes == 4
+    reader, before = open_any(out), open_any(roots[0])
+    assert not (out / "meta/episode_sources.jsonl").exists()
+    assert [line.length for line in reader.lines.values()] == [7, 8, 7, 8]
+    key = "observation.images.cam"
+    assert pictures(clip_bytes(reader.clip(3, key))) == pictures(clip_bytes(before.clip(2, key)))
+    assert reader.rows(3)["action"].equals(before.rows(2)["action"])
 
 
 def test_info_and_validate_say_what_it_is(

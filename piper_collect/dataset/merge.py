@@ -4,23 +4,21 @@ The result is what an export of the same recordings in the same order would have
 """
 
 import json
-import os
-import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, TypeAlias
 
 from pyarrow import Table
 
-from piper_collect.core.camera_history import cameras_content, infos_by_episode
+from piper_collect.core.camera_history import cameras_content
 from piper_collect.core.running_stats import RunningStats
 from piper_collect.dataset import metadata
 from piper_collect.dataset.embodiment import EMBODIMENT
 from piper_collect.dataset.episode_stats import over_episodes
 from piper_collect.dataset.guard import check_empty, locked, new_or_locked
-from piper_collect.dataset.json_files import json_bytes, jsonl_bytes, read_json
+from piper_collect.dataset.json_files import json_bytes, jsonl_bytes
 from piper_collect.dataset.layout import (
     CAMERAS,
     EPISODES,
@@ -37,14 +35,16 @@ from piper_collect.dataset.layout import (
 )
 from piper_collect.dataset.merge_checks import (
     Member,
+    Mergeable,
     check_alike,
     check_binding,
     joint_sessions,
     without_duplicates,
 )
+from piper_collect.dataset.merge_parts import calibrations, link, link_extras, stage_descriptions
 from piper_collect.dataset.meta_files import finalized_files, write_meta, write_stats
 from piper_collect.dataset.parquet import write_table
-from piper_collect.dataset.reader import VERSIONS, DatasetReader
+from piper_collect.dataset.reader import VERSIONS
 from piper_collect.dataset.readers import open_any
 from piper_collect.dataset.renumber import (
     picture_keys,
@@ -55,16 +55,18 @@ from piper_collect.dataset.renumber import (
     with_totals,
 )
 from piper_collect.dataset.running import stats_cells
-from piper_collect.dataset.stage import extra_files
 from piper_collect.dataset.transaction import Transaction, recover
+from piper_collect.dataset.v3 import layout as v3
+from piper_collect.dataset.v3.merge import MergeV3
+from piper_collect.dataset.v3.reader import LeRobotV3Reader
 from piper_collect.errors import DatasetError
-from piper_collect.files import sync
 
 Progress: TypeAlias = Callable[[int, int], None]
 """``progress(episodes done, episodes)``."""
 
 _KNOWN_META = {
     INFO, EPISODES, TASKS, STATS, EPISODES_STATS, MODALITY, SOURCES, SESSIONS, LATEST_SESSION, EMBODIMENT,
+    *(PurePosixPath(file).name for file in (v3.TASKS, v3.TASK_SOURCES, v3.EPISODES_FOLDER)),
 }  # fmt: skip
 
 
@@ -117,7 +119,7 @@ def merge_datasets(
             new_root = stack.enter_context(new_or_locked(out))
             recover(out)
             check_empty(out)
-            rows = _committed(Transaction(out, new_root=new_root), members, datasets, on_progress)
+            rows = _committed(out, Transaction(out, new_root=new_root), members, datasets, on_progress)
     except OSError as err:
         raise DatasetError(f"the dataset cannot be written: {err}", where=out) from err
     return Merged(
@@ -143,7 +145,7 @@ def _check_places(roots: Sequence[Path], out: Path) -> None:
             raise DatasetError("one dataset would lie in the other", where=out, got=roots[number])
 
 
-def _opened(root: Path, stack: ExitStack) -> DatasetReader:
+def _opened(root: Path, stack: ExitStack) -> Mergeable:
     if not root.is_dir():
         raise DatasetError("is no dataset", where=root, expected=f"a folder with {META}/{INFO}")
     stack.enter_context(locked(root))
@@ -152,11 +154,11 @@ def _opened(root: Path, stack: ExitStack) -> DatasetReader:
             "holds an interrupted save", where=root, hint="run the export again, which repairs it"
         )
     dataset = open_any(root)
-    if not isinstance(dataset, DatasetReader):
+    if not isinstance(dataset, Mergeable):
         raise DatasetError(
             "datasets of this format cannot be merged",
             where=root,
-            expected=" or ".join(VERSIONS),
+            expected=" or ".join((*VERSIONS, v3.VERSION)),
             got=dataset.info["codebase_version"],
             hint="piper-collect convert each --to lerobot-v2.1, merge those, and convert back",
         )
@@ -164,15 +166,21 @@ def _opened(root: Path, stack: ExitStack) -> DatasetReader:
 
 
 def _committed(
+    out: Path,
     change: Transaction,
     members: Sequence[Member],
-    datasets: Sequence[DatasetReader],
+    datasets: Sequence[Mergeable],
     on_progress: Progress | None,
 ) -> int:
     """Stage and commit, or leave nothing; the number of rows."""
     try:
         change.begin()
-        rows = _Merge(change, members, datasets, on_progress).stage()
+        tell = on_progress or (lambda done, total: None)
+        of_v3 = [dataset for dataset in datasets if isinstance(dataset, LeRobotV3Reader)]
+        if of_v3:  # and all the others, since they are alike
+            rows = MergeV3(change, out, members, of_v3, tell).stage()
+        else:
+            rows = _Merge(change, members, datasets, tell).stage()
         change.commit()
     except BaseException as error:
         if not change.committed:
@@ -184,7 +192,7 @@ def _committed(
     return rows
 
 
-def _left_out(datasets: Iterable[DatasetReader]) -> list[str]:
+def _left_out(datasets: Iterable[Mergeable]) -> list[str]:
     """What lies in a dataset and is not taken along."""
     notes = []
     for dataset in datasets:
@@ -215,14 +223,14 @@ class _Merge:
         self,
         change: Transaction,
         members: Sequence[Member],
-        datasets: Sequence[DatasetReader],
-        on_progress: Progress | None,
+        datasets: Sequence[Mergeable],
+        tell: Progress,
     ) -> None:
         self._change = change
         self._members = members
         self._datasets = datasets
         self._first = datasets[0]
-        self._tell = on_progress or (lambda done, total: None)
+        self._tell = tell
         self._tasks = tuple(dict.fromkeys(task for m in members for task in used_tasks(m.dataset, m.index)))
         self._pictures = picture_keys(self._first)
         self._stats_lines = {d.root: _by_episode(d.root / META / EPISODES_STATS) for d in datasets}
@@ -256,10 +264,9 @@ class _Merge:
         write_table(new, self._change.path(self._place(self._first.data_path(number))))
         self._count(new, dataset.data_path(old))
         for key in dataset.video_keys:
-            self._link(dataset.video_path(old, key), self._place(self._first.video_path(number, key)))
-        for was, now in zip(extra_files(old), extra_files(number), strict=True):
-            if (dataset.root / was).exists():
-                self._link(dataset.root / was, now)
+            place = self._place(self._first.video_path(number, key))
+            link(self._change, dataset.video_path(old, key), place)
+        link_extras(self._change, member, number)
         lines.episodes.append(renumbered_line(dataset.episodes[old], number, new))
         if member.source:
             lines.sources.append({**member.source, "episode_index": number})
@@ -291,16 +298,6 @@ class _Merge:
     def _place(self, path: Path) -> str:
         return path.relative_to(self._first.root).as_posix()
 
-    def _link(self, existing: Path, file: str) -> None:
-        if not existing.is_file():
-            raise DatasetError("a file of an episode is missing", where=existing)
-        target = self._change.path(file)
-        try:
-            os.link(existing.resolve(), target)
-        except OSError:  # another disk, or one without hard links
-            shutil.copyfile(existing, target)
-            sync(target)
-
     def _stage_meta(self, lines: _Lines, rows: int) -> None:
         change = self._change
         written: dict[str, Sequence[Mapping[str, Any]]] = {
@@ -313,11 +310,8 @@ class _Merge:
             change.write(f"{META}/{name}", jsonl_bytes(content, name))
         if self._stats_lines[self._first.root] is not None:
             change.write(f"{META}/{EPISODES_STATS}", b"".join(lines.stats))
-        self._stage_sessions()
+        stage_descriptions(change, self._datasets)
         self._stage_cameras()
-        for name in (MODALITY, EMBODIMENT):
-            if (self._first.root / META / name).is_file():
-                write_meta(change, name, read_json(self._first.root / META / name))
         self._stage_stats(lines)
         info, episodes = self._first.info, len(self._members)
         size = int(info.get("chunks_size", 1000))
@@ -326,19 +320,8 @@ class _Merge:
             change, INFO, with_totals(info, totals, episodes=episodes, rows=rows, tasks=len(self._tasks))
         )
 
-    def _stage_sessions(self) -> None:
-        records, _ = joint_sessions(self._datasets)
-        if records:
-            self._change.write(f"{META}/{SESSIONS}", jsonl_bytes(records, SESSIONS))
-            write_meta(self._change, LATEST_SESSION, records[-1])
-
     def _stage_cameras(self) -> None:
-        known = {}
-        for dataset in self._datasets:
-            path = dataset.root / CAMERAS
-            content = read_json(path) if path.exists() else None
-            known[dataset.root] = infos_by_episode(content, len(dataset.episodes))
-        content = cameras_content([known[m.dataset.root][m.index] for m in self._members])
+        content = cameras_content(calibrations(self._members, self._datasets))
         if content:
             self._change.write(CAMERAS, json_bytes(content, CAMERAS))
 

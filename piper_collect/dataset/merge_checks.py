@@ -2,14 +2,18 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from piper_collect.core.provenance import BINDING_KEYS, binding_changes
 from piper_collect.dataset.embodiment import EMBODIMENT
 from piper_collect.dataset.json_files import read_json
 from piper_collect.dataset.layout import EPISODES_STATS, INFO, META, MODALITY, SOURCES, STATS
 from piper_collect.dataset.reader import DatasetReader
+from piper_collect.dataset.v3.reader import LeRobotV3Reader
 from piper_collect.errors import DatasetError
+
+Mergeable: TypeAlias = DatasetReader | LeRobotV3Reader
+"""Datasets that can become one."""
 
 _INFO_KEYS = ("codebase_version", "robot_type", "fps")
 _PROFILE_KEYS = ("row_clock", "timestamp", "video_timing")
@@ -27,7 +31,7 @@ class Member:
         index: Its number there.
     """
 
-    dataset: DatasetReader
+    dataset: Mergeable
     index: int
 
     @property
@@ -36,7 +40,7 @@ class Member:
         return self.dataset.sources.get(self.index, {})
 
 
-def check_alike(datasets: Sequence[DatasetReader]) -> None:
+def check_alike(datasets: Sequence[Mergeable]) -> None:
     """Refuse datasets of different kinds.
 
     Raises:
@@ -57,7 +61,7 @@ def check_alike(datasets: Sequence[DatasetReader]) -> None:
     _check_profiles(datasets)
 
 
-def check_binding(datasets: Sequence[DatasetReader]) -> tuple[str, ...]:
+def check_binding(datasets: Sequence[Mergeable]) -> tuple[str, ...]:
     """Refuse sessions that were recorded under different control.
 
     Returns:
@@ -89,7 +93,7 @@ def check_binding(datasets: Sequence[DatasetReader]) -> tuple[str, ...]:
 
 
 def joint_sessions(
-    datasets: Sequence[DatasetReader],
+    datasets: Sequence[Mergeable],
 ) -> tuple[tuple[Mapping[str, Any], ...], tuple[str, ...]]:
     """The session records of all datasets, the first of each session, in the order in which they come.
 
@@ -112,7 +116,7 @@ def joint_sessions(
 
 
 def without_duplicates(
-    datasets: Sequence[DatasetReader], *, skip: bool
+    datasets: Sequence[Mergeable], *, skip: bool
 ) -> tuple[list[Member], list[tuple[Member, Member]]]:
     """The episodes of all datasets, each recording once.
 
@@ -156,19 +160,19 @@ def _overlap(source: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     return here[1] != there[1] or here[0] == there[0]
 
 
-def _check_numbers(dataset: DatasetReader) -> None:
+def _check_numbers(dataset: Mergeable) -> None:
     if list(dataset.episodes) != list(range(len(dataset.episodes))):
         raise DatasetError("the episodes are not numbered from 0 without a gap", where=dataset.root)
 
 
-def _check(what: str, first: DatasetReader, other: DatasetReader, one: object, two: object) -> None:
+def _check(what: str, first: Mergeable, other: Mergeable, one: object, two: object) -> None:
     if one != two:
         raise DatasetError(
             f"{what} differs from that of {first.root}", where=other.root, expected=one, got=two, hint=_HINT
         )
 
 
-def _check_features(first: DatasetReader, other: DatasetReader) -> None:
+def _check_features(first: Mergeable, other: Mergeable) -> None:
     ours, theirs = first.info["features"], other.info["features"]
     for key in dict.fromkeys((*ours, *theirs)):
         one, two = ours.get(key, "no such feature"), theirs.get(key, "no such feature")
@@ -176,14 +180,14 @@ def _check_features(first: DatasetReader, other: DatasetReader) -> None:
     _check("the order of the features", first, other, list(ours), list(theirs))
 
 
-def _check_stats(first: DatasetReader, other: DatasetReader) -> None:
+def _check_stats(first: Mergeable, other: Mergeable) -> None:
     """Columns of stats.json; one without episodes has none."""
     if first.episodes and other.episodes:
         keys = [list(dataset.stats or {}) for dataset in (first, other)]
         _check(f"the columns of {META}/{STATS}", first, other, *keys)
 
 
-def _check_profiles(datasets: Iterable[DatasetReader]) -> None:
+def _check_profiles(datasets: Iterable[Mergeable]) -> None:
     marks = [
         (d, s["profile"]) for d in datasets for s in d.sources.values() if isinstance(s.get("profile"), dict)
     ]
@@ -192,7 +196,7 @@ def _check_profiles(datasets: Iterable[DatasetReader]) -> None:
             _check(f"{key} of the profile", marks[0][0], dataset, marks[0][1].get(key), mark.get(key))
 
 
-def _content(dataset: DatasetReader, name: str) -> object:
+def _content(dataset: Mergeable, name: str) -> object:
     path = dataset.root / META / name
     return read_json(path) if path.is_file() else "missing"
 

@@ -8,16 +8,16 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import Table
 
+from piper_collect.dataset.dialect import EpisodeReader
 from piper_collect.dataset.episode_stats import episode_stats_line
 from piper_collect.dataset.parquet import column_values
-from piper_collect.dataset.reader import DatasetReader
 from piper_collect.dataset.running import stats_cells
 from piper_collect.errors import DatasetError
 
 _PICTURES = ("video", "image")
 
 
-def picture_keys(dataset: DatasetReader) -> frozenset[str]:
+def picture_keys(dataset: EpisodeReader) -> frozenset[str]:
     """The features that are pictures."""
     return frozenset(k for k, f in dataset.info["features"].items() if f["dtype"] in _PICTURES)
 

@@ -92,7 +92,7 @@ class RewriteV3:
         keep, dataset = self._unchanged(), self._dataset
         limits = Limits.of(dict(dataset.info))
         fold = Fold(self._change, self._root, limits, dataset.video_keys, self._old, keep)
-        lines, sources = self._old[:keep], [dataset.sources[i] for i in range(keep)]
+        lines, sources = self._old[:keep], [dataset.sources.get(i, {}) for i in range(keep)]
         old_stats = self._old_stats()
         stats, tables = old_stats[:keep], list[pa.Table]()
         self._remove_extras(keep)
@@ -148,7 +148,7 @@ class RewriteV3:
             clips={key: dataset.clip(old, key) for key in dataset.video_keys},
             videos={},
             entries={**episode_entries(stats_cells(table, self._columns), {}, self._shapes), **pictures},
-            source={**dataset.sources[old], "episode_index": index},
+            source=numbered_source(dataset.sources.get(old, {}), index),
         )
 
     def _stage_meta(
@@ -160,7 +160,8 @@ class RewriteV3:
         tables: Sequence[pa.Table],
     ) -> GrowingStats | None:
         change, dataset = self._change, self._dataset
-        change.write(f"{META}/{SOURCES}", jsonl_bytes(sources, SOURCES))
+        if any(sources) or dataset.sources:
+            change.write(f"{META}/{SOURCES}", jsonl_bytes(sources, SOURCES))
         write_table(tasks_table(self.tasks), change.path(TASKS))
         if (self._root / TASK_SOURCES).exists():
             before = read_table(self._root / TASK_SOURCES)["collection_method"].to_pylist()
@@ -202,6 +203,11 @@ class RewriteV3:
             self._change.write(CAMERAS, json_bytes(content, CAMERAS))
         elif path.exists():
             self._change.remove(CAMERAS)
+
+
+def numbered_source(source: Mapping[str, Any], index: int) -> Mapping[str, Any]:
+    """The line of episode_sources.jsonl of an episode that is now ``index``; nothing where there is none."""
+    return {**source, "episode_index": index} if source else {}
 
 
 def stage_stats(
