@@ -141,20 +141,35 @@ def test_true_capture_times_stay(tmp_path: Path, capsys: pytest.CaptureFixture[s
 def test_what_cannot_be_converted_is_refused_and_nothing_is_left(
     train: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    before = tree(train)
     full = tmp_path / "full"
     full.mkdir()
     (full / "x").write_text("x")
+    other, case = tmp_path / "other", tmp_path / "case"
+    for file in (other / "meta/info.json", case / "dataset/meta/episode.jsonl"):
+        file.parent.mkdir(parents=True)
+        file.write_text("{}")
+    watched = (full, other, case, train)
+    before = [tree(folder) for folder in watched]
     for to, out, said in (
         ("lerobot-v2.1", tmp_path / "new", "has this format already"),
         ("lerobot-v3.0", full, "is not a dataset"),
+        ("lerobot-v3.0", train, "OUT is ROOT"),
+        ("lerobot-v3.0", train / "sub", "one dataset would lie in the other"),
+        ("lerobot-v3.0", train.parent, "one dataset would lie in the other"),
+        ("lerobot-v3.0", other, "the folder is a dataset already"),
+        (
+            "lerobot-v3.0",
+            other / "meta/zz",
+            f"lies in a dataset (expected a folder outside, got {other} has",
+        ),
+        ("lerobot-v3.0", case, "the folder is a case folder of hdf5-cases already"),
+        ("lerobot-v3.0", full / "x", "is a file"),
         ("hdf6", tmp_path / "new", "no such dialect"),
     ):
         assert main(["convert", str(train), "--to", to, "-o", str(out)]) == 1
         assert said in capsys.readouterr().err
     assert not (tmp_path / "new").exists()
-    assert tree(full) == {"x": b"x"}
-    assert tree(train) == before
+    assert [tree(folder) for folder in watched] == before
 
 
 def test_a_damaged_episode_stops_it_and_nothing_is_left(

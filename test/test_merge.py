@@ -247,10 +247,17 @@ def test_what_one_session_does_not_know_is_said(tmp_path, pair):
 
 
 def test_places_and_writers(tmp_path, pair, capsys):
+    other = plain(tmp_path / "other")
+    before = tree(other)
     for roots, out, why in (
         (pair[:1], "out", "nothing to merge"),
         ([pair[0], pair[0]], "out", "named twice"),
         (pair, pair[0] / "out", "would lie in the other"),
+        (pair, tmp_path, "would lie in the other"),
+        (pair, pair[1], "OUT is ROOT"),
+        (pair, other / "meta" / "zz", "the folder lies in a dataset"),
+        (pair, other, "is a dataset already.*name another folder"),
+        (pair, tmp_path / "full" / "mine", "full/mine: is a file"),
         ([*pair, tmp_path / "none"], "out", "is no dataset"),
         (pair, pair[0].parent / "full", "the folder is not a dataset"),
     ):
@@ -261,11 +268,12 @@ def test_places_and_writers(tmp_path, pair, capsys):
     with locked(pair[1]), pytest.raises(DatasetError, match="another process is writing"):
         merge_datasets(pair, tmp_path / "out")
     assert not (tmp_path / "out").exists()
+    assert tree(other) == before
     words = ["merge", *map(str, pair), "-o", str(tmp_path / "out")]
     assert main(words) == 0
     assert "5 episodes" in capsys.readouterr().out
     assert main(words) == 1
-    assert "the folder is not a dataset" in capsys.readouterr().err
+    assert "the folder is a dataset already" in capsys.readouterr().err
 
 
 def test_statistics_of_actions_are_to_be_made_anew(tmp_path, pair):
@@ -298,7 +306,7 @@ def test_an_error_at_any_step_leaves_nothing_or_all(tmp_path):
             except (DatasetError, OSError):
                 left += 1
         if (out / ".staging" / "journal.json").exists():
-            with pytest.raises(DatasetError, match="the folder is not a dataset"):
+            with pytest.raises(DatasetError, match="the folder is a dataset already"):
                 merge_datasets(parts, out)  # which completes it
         elif not (out / "meta" / "info.json").exists():
             merge_datasets(parts, out)

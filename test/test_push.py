@@ -15,7 +15,7 @@ from piper_collect.dataset.edit import delete_episodes
 from piper_collect.dataset.guard import locked
 from piper_collect.errors import ConfigError, DatasetError
 from piper_collect.pipelines import push as pushing
-from piper_collect.pipelines.push import make_card, push
+from piper_collect.pipelines.push import check_repo_id, make_card, push
 
 # huggingface_hub 2.4 sends files as its HTTP library would rather not have them
 pytestmark = pytest.mark.filterwarnings("ignore:Use 'content=<...>' to upload raw bytes:DeprecationWarning")
@@ -87,6 +87,57 @@ def test_dry_run_writes_the_card_and_nothing_else(root, tmp_path, capsys, monkey
     assert (tmp_path / "card/README.md").is_file()
     assert main(["push", str(root), "me/pick", "-o", str(tmp_path / "card")]) == 1
     assert "-o is for --dry-run" in capsys.readouterr().err
+
+
+def test_a_dry_run_replaces_an_earlier_card_and_no_file_of_others(root, tmp_path, capsys):
+    def dry_run(folder):
+        return main(["push", str(root), "me/pick", "--dry-run", "-o", str(folder)]), capsys.readouterr().err
+
+    card = tmp_path / "card"
+    card.mkdir()
+    assert dry_run(card) == (0, "")
+    (card / "README.md").write_text("old\n*Made by piper_collect 0.0.1.*\n")
+    assert dry_run(card) == (0, "")
+    assert "# pick\n" in (card / "README.md").read_text()
+    (card / "thumbnails" / "mine.jpg").write_text("mine")
+    mine, other = tmp_path / "mine", shutil.copytree(root, tmp_path / "other")
+    mine.mkdir()
+    (mine / "README.md").write_text("mine, and not *Made by piper_collect 1*\n")
+    before = dataset_files(tmp_path)
+    for folder, why in (
+        (card, "got thumbnails/mine.jpg"),
+        (mine, "among other files (expected an empty or missing folder"),
+        (mine / "README.md", "is a file"),
+        (other, "among other files"),
+        (other / "card", f"lies in a dataset (expected a folder outside, got {other} has meta/info.json)"),
+        (root / "meta/zz", "lies in a dataset"),
+    ):
+        code, said = dry_run(folder)
+        assert code == 1
+        assert why in said
+        assert f"{folder}: " in said
+        assert said.count("\n") == 1
+    assert dataset_files(tmp_path) == before
+    assert not (other / "card").exists()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("", "pick", "/pick", "me/", "a b/c", "me/pick/x", "me/pick ", "me/p\n", "me/é", "me/" + "p" * 97),
+        *("me/-p", "me/p.", "me/p--q", "me/p..q", "me/p.git"),
+    ],
+)
+@pytest.mark.parametrize("words", [[], ["--dry-run"]])
+def test_what_is_no_name_of_a_repository_is_refused_first(tmp_path, capsys, name, words):
+    assert main(["push", str(tmp_path / "none"), name, *words]) == 1
+    assert "REPO_ID: no name of a repository (expected owner/name" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["me/pick", "my-org/Pick_2.0", "a/b", "_me/" + "p" * 96])
+def test_names_of_repositories(name):
+    check_repo_id(name)
 
 
 def test_a_missing_library_is_named(made, monkeypatch):

@@ -44,18 +44,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Push; 0 when it is on the hub, or the card is written."""
     from piper_collect.errors import ConfigError
-    from piper_collect.pipelines.push import make_card, push, write_card
+    from piper_collect.pipelines.push import check_card_folder, check_repo_id, make_card, push, write_card
     from piper_collect.report.overview import spoken_bytes
     from piper_collect.report.tables import print_lines
 
+    check_repo_id(args.repo_id)
     if args.output is not None and not args.dry_run:
         raise ConfigError("-o is for --dry-run", where=args.output)
+    place = args.root.absolute()
+    folder = args.output or place.with_name(f"{place.name}_card")
+    if args.dry_run:
+        check_card_folder(folder)
     with _progress() as progress:
         if args.dry_run:
             title = args.repo_id.rpartition("/")[2]
             card = make_card(args.root, title, license_id=args.license, on_progress=progress)
-            place = args.root.absolute()
-            folder = args.output or place.with_name(f"{place.name}_card")
             write_card(card, folder)
             lines = [f"error: {error}" for error in card.errors]
             lines.append(f"wrote {folder}: {len(card.files)} files; nothing was uploaded")

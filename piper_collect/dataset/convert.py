@@ -12,7 +12,7 @@ from piper_collect.core.image_stats import ImageHistogram, sample_rows, thin
 from piper_collect.dataset.dialect import VideoClip
 from piper_collect.dataset.embodiment import EMBODIMENT, known_embodiment
 from piper_collect.dataset.episode_stats import Entry
-from piper_collect.dataset.guard import check_empty, locked, new_or_locked
+from piper_collect.dataset.guard import check_apart, check_empty, locked, new_or_locked
 from piper_collect.dataset.hdf5.layout import CASES, case_of
 from piper_collect.dataset.hdf5.reader import HDF5CasesReader
 from piper_collect.dataset.json_files import json_bytes, jsonl_bytes, read_jsonl
@@ -141,8 +141,10 @@ def convert_dataset(
         on_episode: Told how many of how many episodes are done.
 
     Raises:
-        DatasetError: The source cannot be read or converted, or ``out`` holds something.
+        DatasetError: The source cannot be read or converted, or ``out`` holds something,
+            is ``root``, or lies in a dataset.
     """
+    check_apart(out, (root,))
     with locked(root):
         if (root / STAGING).exists():
             raise DatasetError(

@@ -3,22 +3,33 @@
 import fcntl
 import os
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from piper_collect.dataset.hdf5.layout import CASE_INDEX, VERSION
 from piper_collect.dataset.layout import INFO, META, SOURCES
 from piper_collect.errors import DatasetError, DatasetLockError
 
 _LONGEST_COMMAND = 120
+_ANOTHER = "name another folder"
 
 
 def check_empty(root: Path) -> None:
-    """Refuse a folder that holds something and is no dataset.
+    """Refuse a folder that holds something, for a new dataset.
 
     Raises:
-        DatasetError: naming some of what is there.
+        DatasetError: Saying that it is a dataset already, or naming some of what is there.
     """
+    for file, what in ((f"{META}/{INFO}", "a dataset"), (CASE_INDEX, f"a case folder of {VERSION}")):
+        if os.access(root / file, os.F_OK):
+            raise DatasetError(
+                f"the folder is {what} already",
+                where=root,
+                expected="an empty or missing folder",
+                got=f"{file} in it",
+                hint=_ANOTHER,
+            )
     found = sorted(p.name for p in root.iterdir())
     if found:
         raise DatasetError(
@@ -26,8 +37,53 @@ def check_empty(root: Path) -> None:
             where=root,
             expected=f"{META}/{INFO}, or an empty or missing folder",
             got=", ".join(found[:5]) + (", …" if len(found) > 5 else ""),
-            hint="name another folder",
+            hint=_ANOTHER,
         )
+
+
+def check_apart(out: Path, roots: Iterable[Path]) -> None:
+    """Refuse a folder for a new dataset that is one that it is made from, or where one would lie in another.
+
+    Raises:
+        DatasetError: Naming the folder and the dataset in its way.
+    """
+    place = out.resolve()
+    for root in roots:
+        source = root.resolve()
+        if place == source:
+            raise DatasetError(
+                "OUT is ROOT: a dataset is not written over itself",
+                where=out,
+                expected="an empty or missing folder",
+                got=root,
+                hint=_ANOTHER,
+            )
+        if place.is_relative_to(source) or source.is_relative_to(place):
+            raise DatasetError(
+                "one dataset would lie in the other",
+                where=out,
+                expected="a folder beside it",
+                got=root,
+                hint=_ANOTHER,
+            )
+    check_outside(out)
+
+
+def check_outside(folder: Path) -> None:
+    """Refuse to write a folder that lies in a dataset.
+
+    Raises:
+        DatasetError: Naming the folder and the dataset.
+    """
+    for above in folder.resolve().parents:
+        if os.access(above / META / INFO, os.F_OK):
+            raise DatasetError(
+                "the folder lies in a dataset",
+                where=folder,
+                expected="a folder outside",
+                got=f"{above} has {META}/{INFO}",
+                hint=_ANOTHER,
+            )
 
 
 def fingerprint(root: Path) -> tuple[int, int, int] | None:
@@ -60,6 +116,8 @@ def new_or_locked(root: Path) -> Iterator[bool]:
         DatasetLockError: It cannot be made, or another process is at work.
     """
     made = not root.exists()
+    if not made and not root.is_dir():
+        raise DatasetLockError("is a file", where=root, expected="a folder, or nothing there", hint=_ANOTHER)
     try:
         root.mkdir(parents=True, exist_ok=True)
     except OSError as err:

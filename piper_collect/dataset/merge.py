@@ -17,7 +17,7 @@ from piper_collect.core.running_stats import RunningStats
 from piper_collect.dataset import metadata
 from piper_collect.dataset.embodiment import EMBODIMENT
 from piper_collect.dataset.episode_stats import over_episodes
-from piper_collect.dataset.guard import check_empty, locked, new_or_locked
+from piper_collect.dataset.guard import check_apart, check_empty, locked, new_or_locked
 from piper_collect.dataset.json_files import json_bytes, jsonl_bytes
 from piper_collect.dataset.layout import (
     CAMERAS,
@@ -141,8 +141,7 @@ def _check_places(roots: Sequence[Path], out: Path) -> None:
     for number, place in enumerate(places):
         if place in places[:number]:
             raise DatasetError("the same dataset is named twice", where=roots[number])
-        if out.resolve().is_relative_to(place) or place.is_relative_to(out.resolve()):
-            raise DatasetError("one dataset would lie in the other", where=out, got=roots[number])
+    check_apart(out, roots)
 
 
 def _opened(root: Path, stack: ExitStack) -> Mergeable:

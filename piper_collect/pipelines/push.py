@@ -1,6 +1,7 @@
 """A dataset to the Hugging Face Hub, with a card; the metadata that make it one come last."""
 
 import importlib
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ import simplejpeg
 from piper_collect.core.overview import spread
 from piper_collect.dataset.clip_files import clip_file
 from piper_collect.dataset.dialect import EpisodeReader
-from piper_collect.dataset.guard import locked
+from piper_collect.dataset.guard import check_outside, locked
 from piper_collect.dataset.hdf5.reader import HDF5CasesReader
 from piper_collect.dataset.layout import META, STAGING, STATS_STATE, VIDEO_KEY_PREFIX
 from piper_collect.dataset.pictures import survey_pictures
@@ -25,7 +26,7 @@ from piper_collect.errors import ConfigError, DatasetError, PiperCollectError
 from piper_collect.files import write_atomic
 from piper_collect.pipelines.overview.dataset import dataset_overview
 from piper_collect.pipelines.validators import validator_of
-from piper_collect.report.dataset_card import CardContent, dataset_card
+from piper_collect.report.dataset_card import MADE_BY, CardContent, dataset_card
 
 Progress: TypeAlias = Callable[[str, int, int], None]
 """Told what is being done, how much of it is done, and of how much."""
@@ -38,6 +39,8 @@ _FOLDERS = ("data", "videos", META, "extras", _THUMBNAILS)
 _FILES_PER_COMMIT = 2000
 _EPISODES_SHOWN = 3
 _JPEG_QUALITY = 85
+_NAME = re.compile(r"(?!.*(--|\.\.))(?!.*\.git$)[A-Za-z0-9_]([A-Za-z0-9_.-]{0,94}[A-Za-z0-9_])?", re.ASCII)
+"""What the hub takes as the name of an owner or a repository."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +73,67 @@ class Pushed:
     deleted: tuple[str, ...]
 
 
+def check_repo_id(repo_id: str) -> None:
+    """Refuse what the hub would not take as the name of a repository, without asking it.
+
+    Raises:
+        ConfigError: Saying what a name is.
+    """
+    parts = repo_id.split("/")
+    if len(parts) != 2 or not all(map(_NAME.fullmatch, parts)):
+        raise ConfigError(
+            "no name of a repository",
+            where="REPO_ID",
+            expected="owner/name, each 1 to 96 letters, digits, - _ . (no -- or .., no - or . at an end)",
+            got=repr(repo_id),
+            hint="name it as on the hub, as in me/pick",
+        )
+
+
+def check_card_folder(folder: Path) -> None:
+    """Refuse a folder for a card that holds anything but an earlier card, or lies in a dataset.
+
+    Raises:
+        ConfigError: It holds something else, which is named, or is a file.
+        DatasetError: It lies in a dataset.
+    """
+    check_outside(folder)
+    expected = "an empty or missing folder, or one with an earlier dry run's card only"
+    hint = "name another folder with -o"
+    if folder.exists() and not folder.is_dir():
+        raise ConfigError("is a file", where=folder, expected=expected, hint=hint)
+    try:
+        other = _others(folder) if folder.exists() else []
+    except OSError as err:
+        raise ConfigError(f"the folder cannot be read: {err.strerror}", where=folder, hint=hint) from err
+    if other:
+        raise ConfigError(
+            "the card would be written among other files",
+            where=folder,
+            expected=expected,
+            got=", ".join(other[:5]) + (", …" if len(other) > 5 else ""),
+            hint=hint,
+        )
+
+
+def _others(folder: Path) -> list[str]:
+    """What in a folder is not of a card that ``write_card`` made, as far as names and its last line tell."""
+    pictures = folder / _THUMBNAILS
+    found = list(folder.iterdir())
+    if pictures in found and pictures.is_dir() and not pictures.is_symlink():
+        found = [*(path for path in found if path != pictures), *pictures.iterdir()]
+    return sorted(path.relative_to(folder).as_posix() for path in found if not _is_of_a_card(path, folder))
+
+
+def _is_of_a_card(path: Path, folder: Path) -> bool:
+    if path.is_symlink() or not path.is_file():
+        return False
+    name = path.relative_to(folder).as_posix()
+    if name == CARD:
+        return path.read_bytes().rstrip().rpartition(b"\n")[2].startswith(MADE_BY.encode())
+    return re.fullmatch(rf"{_THUMBNAILS}/episode_\d{{6,}}_[^/]+\.jpg", name) is not None
+
+
 def make_card(root: Path, title: str, *, license_id: str = "", on_progress: Progress | None = None) -> Card:
     """Write the card of a dataset: columns, provenance, pictures, and what ``validate --quick`` says.
 
@@ -97,11 +161,13 @@ def make_card(root: Path, title: str, *, license_id: str = "", on_progress: Prog
 
 
 def write_card(card: Card, folder: Path) -> None:
-    """Put the card and its pictures into a folder.
+    """Put the card and its pictures into a folder; an earlier card there is replaced.
 
     Raises:
-        ConfigError: It cannot be written.
+        ConfigError: It cannot be written, or holds anything but an earlier card.
+        DatasetError: It lies in a dataset.
     """
+    check_card_folder(folder)
     try:
         for name, content in card.files.items():
             path = folder / name
@@ -141,6 +207,7 @@ def push(
         ConfigError: huggingface_hub is not installed, or the name is none.
         DatasetError: The dataset has errors, is being written, or the hub refuses.
     """
+    check_repo_id(repo_id)
     hub = _hub()
     tell = on_progress or (lambda what, done, total: None)
     with locked(root), _refusals(hub, repo_id):

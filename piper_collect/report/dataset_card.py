@@ -12,6 +12,8 @@ from piper_collect.report.overview import spoken_bytes
 _CONVENTIONS = (
     "Metres, radians, seconds; quaternions wxyz; poses in the arm's base frame; actions are absolute.\n"
 )
+MADE_BY = "*Made by piper_collect "
+"""How the last line of a card starts."""
 _MOST_TASKS = 50
 _MOST_SESSIONS = 50
 _MOST_FINDINGS = 20
@@ -50,7 +52,7 @@ def dataset_card(content: CardContent) -> str:
         *_schema(content),
         *_provenance(content.facts),
         *_quality(content),
-        f"*Made by piper_collect {__version__}.*\n",
+        f"{MADE_BY}{__version__}.*\n",
     )
     return "\n".join(parts)
 

@@ -12,6 +12,8 @@ from piper_collect.dataset.layout import EXTRAS, META
 
 VERSION = "hdf5-cases"
 CASES = "cases.jsonl"
+CASE_INDEX = "dataset/meta/episode.jsonl"
+"""A case's own list of episodes, below the folder of the case."""
 H5_PATH = "{robot}/{family}/{case}/dataset/episode_{h5_episode_index:04d}.h5"
 
 LEFT_OUT: Mapping[str, str] = {
@@ -49,7 +51,7 @@ class Case:
     @property
     def index(self) -> str:
         """Path of its own list of episodes."""
-        return f"{self.folder}/dataset/meta/episode.jsonl"
+        return f"{self.folder}/{CASE_INDEX}"
 
     @property
     def config(self) -> str:
