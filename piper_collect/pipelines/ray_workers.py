@@ -118,7 +118,9 @@ class _Run:
 
     def _wait(self) -> None:
         """Take the result of one task, or begin it again where its worker is lost."""
-        (task,), _ = self.ray.wait(list(self._running), num_returns=1)
+        while not (ready := self.ray.wait(list(self._running), num_returns=1, timeout=LOOK_S)[0]):
+            pass
+        (task,) = ready
         number = self._running.pop(task)
         try:
             result = self.ray.get(task)
