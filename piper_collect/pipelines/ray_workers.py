@@ -15,6 +15,7 @@ from piper_collect.dataset.state import HeldBag
 from piper_collect.errors import ConfigError, DatasetError
 from piper_collect.pipelines.prepare import BagJob, PreparedBag
 from piper_collect.pipelines.ray_prepare import AwayJob, Sent, Unfit, prepare_away, received
+from piper_collect.pipelines.workers import LOOK_S
 
 TRIES = 4
 """How often a bag is begun at most, where one worker after the other is lost with it."""
