@@ -177,7 +177,7 @@ def drift_ppm(receive_ns: StampArray, base_ns: StampArray, late_ns: StampArray) 
     if not base.any():
         return None
     slope = float(theilslopes(late.astype(np.float64), base.astype(np.float64)).slope)
-    grown_ns = abs(slope) * float(base.max())
+    grown_ns = abs(slope) * float(last - first)
     if grown_ns > LEAST_DRIFT_NS:
         if last - first < _SHORT_SPAN_NS and grown_ns < _SURE_DRIFT_NS:
             return None
