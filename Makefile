@@ -16,7 +16,7 @@ SOURCES := $(shell find piper_collect config launch msg rviz srv urdf scripts cm
 .PHONY: demo test clean
 
 demo: $(VENV)/.installed
-	$(VENV)/bin/piper-collect demo --output $(DEMO)
+	$(VENV)/bin/piper-collect demo --output "$(DEMO)"
 
 test: $(VENV)/.installed
 	$(VENV)/bin/ruff check

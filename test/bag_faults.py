@@ -148,13 +148,13 @@ FAULTS = {
     "a gap of the target": (
         lambda p: bag(p, without(messages(), TARGET, 200, 290)),
         ("warning", "samples-missing", f" {TARGET}", "18 samples are missing by the stamps"),
-        ("warning", "gap", f" {TARGET}", "1 gaps above max_age (50 ms), the longest 95.0 ms at 0.195 s"),
+        ("warning", "gap", f" {TARGET}", "1 gap above max_age (50 ms), the longest 95.0 ms at 0.195 s"),
         ("warning", "row-gaps", "", "2 of 18 slots hold no commanded target"),
     ),
     "a gap of the camera": (
         lambda p: bag(p, without(messages(), IMAGES, 200, 400)),
         ("warning", "samples-missing", f" {IMAGES}", "6 samples are missing by the stamps"),
-        ("warning", "gap", f" {IMAGES}", "1 gaps above max_age (100 ms), the longest 233.3 ms"),
+        ("warning", "gap", f" {IMAGES}", "1 gap above max_age (100 ms), the longest 233.3 ms"),
         ("warning", "rows-dropped", "", "(cam 4)"),
     ),
     "a slow camera": (

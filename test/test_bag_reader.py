@@ -324,7 +324,7 @@ def test_messages_that_are_only_asked_for_their_stamp_may_come_cut(tmp_path):
         ("x.db3", b"", r"x\.db3: the storage file is empty \(0 bytes\)"),
         ("x.bag", b"#ROSBAG V2.0\n", "ROS 1"),
         ("x.mcap.zstd", b"\x28\xb5\x2f\xfd1234", r"zstd -d x\.mcap\.zstd"),
-        ("x.mcap", b"something else", "expected MCAP or sqlite3"),
+        ("x.mcap", b"something else", "expected MCAP or sqlite3, got first bytes 73 6f 6d 65 74 68 69 6e"),
         ("x.db3", b"SQLite format 3\x00 and no more", r"x\.db3"),
     ],
 )

@@ -150,6 +150,16 @@ def test_every_verb_in_the_table_is_there():
         assert about[:1].islower()
 
 
+def test_help_of_export_names_every_profile(capsys):
+    with pytest.raises(SystemExit) as stopped:
+        cli.main(["export", "--help"])
+    assert stopped.value.code == 0
+    listed = capsys.readouterr().out.partition("profiles:\n")[2].partition("exit code:")[0]
+    names = {path.stem for path in (ROOT / "config/profiles").glob("*.yaml")}
+    assert len(names) > 5
+    assert names <= {line.split()[0] for line in listed.splitlines() if line.strip()}
+
+
 @pytest.mark.parametrize("words", [["--help"], *([v, "--help"] for v in ("export", "finalize", "validate"))])
 def test_help_imports_nothing_heavy(words):
     code = (

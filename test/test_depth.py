@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from dataset_cases import tree
-from export_cases import bag, every, frame_messages, run, session, sources
+from export_cases import bag, every, frame_messages, run, session, small_bag, sources
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image as PilImage
@@ -337,6 +337,18 @@ def test_what_leaves_depth_out_says_so(bags: list[Path], tmp_path: Path, profile
     assert not [k for k in reader.info["features"] if "depth" in k]
     assert sources(tmp_path / "ds")[0]["t0_ns"] == START  # not waiting for depth
     assert errors(tmp_path / "ds") == []
+
+
+def test_a_profile_that_asks_for_depth_says_where_no_camera_has_any(bags: list[Path], tmp_path: Path) -> None:
+    plain = [small_bag(tmp_path / f"bags/b{k}", k) for k in range(2)]
+    summary = run(plain, tmp_path / "ds", v3())
+    assert summary.exit_code == 0
+    assert [n for n in summary.notes if "depth" in n] == [
+        "the profile train_depth asks for depth images, and no camera of the session has any "
+        "(depth_topic or aligned_depth)"
+    ]
+    for name, path, profile in (("none", plain[0], load_profile("train")), ("some", bags[0], v3())):
+        assert not [n for n in run(path, tmp_path / name, profile).notes if "asks for depth" in n]
 
 
 def test_a_recording_without_depth_images_says_so_and_has_no_feature(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from export_cases import files, run, small_bag, varied_bags
 from piper_collect.config.profile import load_profile, with_dialect
 from piper_collect.dataset.parquet import column_values
 from piper_collect.dataset.readers import open_any
+from piper_collect.pipelines.overview.dataset import dataset_overview
 from piper_collect.pipelines.validators import validator_of
 
 h5py = pytest.importorskip("h5py", reason="h5py is not installed (pip install 'piper_collect[hdf5]')")
@@ -38,6 +39,10 @@ def test_one_set_of_recordings_is_the_same_in_every_dialect(tmp_path: Path) -> N
                     np.testing.assert_array_equal(picture, same)
     root = tmp_path / "hdf5-cases"
     assert [f for f in validator_of(root)(root).report.findings if f.level == "error"] == []
+    disk = dict(dataset_overview(root).facts["disk_bytes"])
+    beside = sum(p.stat().st_size for p in root.iterdir() if p.is_file())
+    assert {"piper", "meta"} <= set(disk)
+    assert disk.pop("total") == sum(disk.values()) + beside
 
 
 def test_an_export_that_is_run_again_adds_what_is_new_only(tmp_path: Path) -> None:

@@ -305,6 +305,21 @@ def test_options_that_make_no_sense(
     assert said in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(("times", "code"), [(1, 0), (2, 130)])
+def test_ctrl_c_ends_it_well_and_a_second_one_interrupts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], times: int, code: int
+) -> None:
+    def look(_watch: Watch) -> None:
+        for _ in range(times):
+            signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(os, "nice", lambda by: 0)
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    monkeypatch.setattr(Watch, "run", look)
+    assert main(["export", "--watch", str(tmp_path), "-o", str(tmp_path / "ds")]) == code
+    assert ("stopped: nothing new" in capsys.readouterr().out) is (code == 0)
+
+
 def test_an_episode_of_the_recorder_is_exported_once_it_is_saved(tmp_path: Path) -> None:
     recorded = small_bag(tmp_path / "elsewhere/episode_000000")
     folder = SessionFolder(tmp_path / "recordings", SESSION)

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
@@ -147,6 +148,25 @@ def test_a_process_that_dies_loses_its_job_only_and_an_error_is_raised_here() ->
         assert results == [0.0, Lost(exit_code=-signal.SIGKILL), 0.0]
         with pytest.raises(ValueError, match="as asked"):
             list(workers.in_order(iter(["fail"])))
+
+
+def test_ctrl_c_is_not_missed_by_a_wait_that_it_did_not_interrupt() -> None:
+    """As when it comes in the moment before the wait: another thread takes it, and Python notes it."""
+
+    def interrupt() -> None:
+        time.sleep(0.5)
+        signal.pthread_kill(threading.get_ident(), signal.SIGINT)
+
+    def work() -> None:
+        with started(echo, 1) as workers:
+            thread.start()
+            list(workers.in_order(iter([("sleep", length_s)])))
+
+    thread, length_s, begin_s = threading.Thread(target=interrupt), 100.0, time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        work()
+    assert time.monotonic() - begin_s < length_s
+    thread.join()
 
 
 EXPORT = """

@@ -237,6 +237,49 @@ def test_one_bag_lists_its_topics(bags):
     assert any(text.startswith("/arm/joint_states: ") for text in said(overview)["topics"])
 
 
+def test_a_storage_that_was_cut_short_is_to_be_recovered_and_not_said_to_be_without_losses(tmp_path, bags):
+    session = shutil.copytree(bags / SESSIONS[0], tmp_path / SESSIONS[0])
+    bag = session / "episode_000000"
+    (storage,) = bag.glob("*.mcap")
+    storage.write_bytes(storage.read_bytes()[:-200])
+    (bag / EPISODE_JSON).write_text(json.dumps({"outcome": "success", "losses": {"/arm/joint_states": 7}}))
+    overview = recordings_overview(bag)
+    assert overview.facts["cut_short"] == [str(bag)]
+    assert [command for command, _ in overview.next_steps] == [f"piper-collect recover {bag}"]
+    assert said(overview)["losses"] == [
+        "the end of 1 bag, whose storage was cut short",
+        "/arm/joint_states 7 (published and not arrived, by DDS)",
+    ]
+    beside = [command for command, _ in recordings_overview(session).next_steps]
+    assert beside[0] == f"piper-collect recover {session}"
+    assert beside[1].startswith("piper-collect validate ")
+    assert main(["recover", str(bag), "--quiet"]) == 0
+    assert recordings_overview(session).facts["cut_short"] == []
+
+
+def test_an_export_of_what_is_not_whole_must_be_allowed(bags):
+    for name, wanted in (("episode_000002", True), ("", False), ("episode_000000", False)):
+        (command, _) = recordings_overview(bags / SESSIONS[0] / name).next_steps[-1]
+        assert command.split()[1] == "export"
+        assert command.endswith(" --allow-incomplete") is wanted
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "told"),
+    [
+        ("notes.txt", b"hi\n", "is neither a bag nor a dataset (got first bytes 68 69 0a)"),
+        ("old.bag", b"#ROSBAG V2.0\n", "this is a ROS 1 bag"),
+    ],
+)
+def test_a_file_that_is_no_bag_is_refused_in_one_line(tmp_path, capsys, name, content, told):
+    (tmp_path / name).write_bytes(content)
+    assert main(["info", str(tmp_path / name)]) == 1
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith(f"error: {tmp_path / name}: {told}")
+    assert err.count("\n") == 1
+
+
 def test_only_unfinished_recordings_are_an_answer_and_nothing_is_an_error(tmp_path, capsys):
     (tmp_path / "s" / ".recording" / "episode_000000").mkdir(parents=True)
     assert main(["info", str(tmp_path)]) == 0

@@ -131,8 +131,7 @@ def test_without_ros_a_node_says_what_it_needs():
     assert ran.stderr.count("\n") == 1
 
 
-# a replay needs a plan, and its exit code tells that it was interrupted
-# replay_node needs a plan, and view_node the viewer, which is not everywhere: test_replay_node, test_view_live
+# a replay needs a plan, and its exit code tells that it was interrupted; view_node needs Rerun
 @pytest.mark.parametrize("executable", sorted(set(NODES) - {"replay_node", "view_node"}))
 def test_a_node_told_to_end_while_it_still_starts_ends_cleanly(ros_run, executable, tmp_path):
     file = tmp_path / "session.yaml"

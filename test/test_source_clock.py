@@ -5,6 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from piper_collect.core.clock_faults import Stamped, judge_clocks
+from piper_collect.core.pacing import clock_offset
 from piper_collect.core.source_clock import common_offset_ns, fit_clock
 
 MS = 1_000_000
@@ -110,6 +112,54 @@ def test_messages_that_were_held_up_are_no_step_of_a_clock():
     fit = fit_clock(receive, true_ns)
     assert fit.steps_ns == ()
     assert abs(fit.corrected(true_ns, receive) - true_ns).max() < MS
+
+
+def held_up(true_ns, rng, *, at_s, seconds, after_ms=0.0):
+    """A recorder that stands still once, takes what queued up at once, and is slower from then on."""
+    late = rng.exponential(1.5 * MS, len(true_ns)).astype(np.int64) + MS
+    begin, end = START + round(at_s * S), START + round((at_s + seconds) * S)
+    receive = true_ns + late + np.where(true_ns >= end, round(after_ms * MS), 0)
+    receive[(receive > begin) & (receive < end)] = end
+    return np.maximum.accumulate(receive)
+
+
+@pytest.mark.parametrize("at_s", [0.0, 1.5, 2.3, 4.6])
+@pytest.mark.parametrize("after_ms", [0.0, 26.0])
+@pytest.mark.parametrize("seconds", [5.5, 12])
+def test_one_stall_is_no_drift_of_a_clock(at_s, after_ms, seconds):
+    true_ns = ticks(seconds, 33)
+    at_s *= seconds / 5.5
+    receive = held_up(true_ns, np.random.default_rng(7), at_s=at_s, seconds=0.5, after_ms=after_ms)
+    topic = Stamped(receive_ns=receive, stamp_ns=true_ns)
+    assert judge_clocks({"/cam": topic}, absolute=True)["/cam"].faults == ()
+    offset = clock_offset(receive, true_ns)
+    assert abs(offset.drift_ppm or 0.0) * seconds * 1e-3 < 5  # ms
+
+
+@pytest.mark.parametrize("ramp", ["whole", "start", "end"])
+def test_a_machine_that_gets_slower_in_a_short_recording_is_no_drift(ramp):
+    true_ns = ticks(5.1 if ramp == "whole" else 20, 33)
+    share = (true_ns - START) / (true_ns[-1] - START)
+    slow = {"whole": share, "start": np.maximum(0.6 - share, 0), "end": np.maximum(share - 0.4, 0)}[ramp]
+    receive = received(true_ns) + (slow * 27 * MS).astype(np.int64)
+    assert fit_clock(receive, true_ns).pieces[0].drift_ppb == 0
+
+
+@pytest.mark.parametrize("ppm", [-700.0, 700.0, 2000.0])
+def test_a_drift_is_found_beside_a_stall(ppm):
+    true_ns = ticks(10, 33)
+    stamps = true_ns - ((true_ns - START) * (ppm * 1e-6)).astype(np.int64)
+    receive = held_up(true_ns, np.random.default_rng(5), at_s=4.6, seconds=0.5)
+    assert fit_clock(receive, stamps).pieces[0].drift_ppb == pytest.approx(ppm * 1e3, rel=0.1)
+    topic = Stamped(receive_ns=receive, stamp_ns=stamps)
+    kinds = [fault.kind for fault in judge_clocks({"/cam": topic}, absolute=True)["/cam"].faults]
+    assert "drift" in kinds
+
+
+def test_simulation_time_shows_in_a_short_recording():
+    true_ns = ticks(6, 33)
+    fit = fit_clock(received(true_ns), true_ns - (true_ns - START) // 10)
+    assert fit.pieces[0].drift_ppb == pytest.approx(1e9 / 9, rel=0.01)
 
 
 @given(st.integers(-(4 * 10**18), 4 * 10**18))

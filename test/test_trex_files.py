@@ -126,6 +126,8 @@ def test_embodiment_and_statistics_of_chunks(dataset: Path, capsys: pytest.Captu
     text = said(capsys)
     assert "10 chunks of 24 steps, 2 episodes" in text
     assert "windows" not in text
+    assert "over chunks only: action.eef10_absolute: there is no numeric column" in text
+    assert "left out: action.eef10_absolute" not in text
     assert set(tree(dataset)) - set(before) == {f"meta/{STATS}"}
     chunks = np.concatenate([every_chunk(dataset, index) for index in range(2)])
     (entry,) = meta(dataset, STATS).values()

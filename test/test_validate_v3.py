@@ -132,6 +132,25 @@ def test_what_is_spoiled_is_named(root: Path, spoil: Callable[[Path], None]) -> 
     assert SPOILED[spoil] <= {f.code for f in report.findings if f.level == "error"}
 
 
+def test_what_was_lost_is_told_as_of_the_other_formats(root: Path) -> None:
+    path = root / "meta/episode_sources.jsonl"
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    lines[1] |= {"marked_rows": {"stale": {"cam_front": 2, "arm_joint": 1}}}
+    lines[3]["counts"] = {**lines[3]["counts"], "slots": 9, "gaps": 3, "dropped": 2}
+    lines[3]["recording"] = {"incomplete_reasons": ["the disk was full"]}
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    found = [(f.code, f.where, f.text) for f in validate_v3(root).report.findings if f.level == "warning"]
+    assert found == [
+        ("stale-rows", "episode 1", "2 of 5 rows show a sample of cam_front that is too old"),
+        (
+            "lost-rows",
+            "episode 3",
+            "5 of 9 slots have no row (3 gaps, 2 dropped for want of a fresh value)",
+        ),
+        ("incomplete", "episode 3", 'the recording is not whole: "the disk was full"'),
+    ]
+
+
 def test_quick_decodes_nothing(root: Path) -> None:
     brighter(root)
     report = validate_v3(root, decode=False).report

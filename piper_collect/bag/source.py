@@ -128,6 +128,10 @@ def side_files(path: Path) -> list[Path]:
     return [file for file in beside if file.exists() and file.stat().st_size]
 
 
+class StrangeFileError(BagError):
+    """A file is of no kind that holds a bag."""
+
+
 def identify(path: Path) -> str:
     """The storage a file really is, by its first bytes.
 
@@ -135,7 +139,8 @@ def identify(path: Path) -> str:
         ``mcap`` or ``sqlite3``.
 
     Raises:
-        BagError: It cannot be read, is empty, or is something else.
+        StrangeFileError: It is something else.
+        BagError: It cannot be read, is empty, or holds a bag in a form that is not read.
     """
     try:
         with path.open("rb") as file:
@@ -168,4 +173,5 @@ def identify(path: Path) -> str:
             got="ROS 1",
             hint="convert it: rosbags-convert --src FILE.bag --dst FOLDER",
         )
-    raise BagError("not a bag's storage file", where=path, expected="MCAP or sqlite3", got=head[:8])
+    got = f"first bytes {head[:8].hex(' ')}"
+    raise StrangeFileError("not a bag's storage file", where=path, expected="MCAP or sqlite3", got=got)

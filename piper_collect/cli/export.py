@@ -20,15 +20,19 @@ run again.
 profiles:
   piper   true capture times in rows and videos, exactly the format of docs/dataset.md (the default)
   train   rows at k/fps, one frame a row, true times beside them: LeRobot and GR00T load it as it is
+  train_depth
+          train as LeRobot v3.0, with the depth images of cameras that have depth_topic or aligned_depth
   tacrich the TacRich layout over LeRobot v3.0: degrees, millimetres, rotation-6D of the gripper's tip; AV1
-          (tacrich_umi of a hand-held gripper: local poses, the next pose as action, zeros for joints)
+  tacrich_umi
+          tacrich of a hand-held gripper: local poses, the next pose as action, zeros for joints
   trex    the T-Rex layout over LeRobot v2.1, of one arm: the flange as rotation-6D, then the gripper
   FILE    one of your own; copy one of config/profiles
 
 exit code:
   0   every bag is in the dataset, but for those that are not whole, which are named
   1   a bag failed, or none is in the dataset; those that are, stay in it
-  130 stopped by Ctrl-C
+  130 stopped by Ctrl-C; --watch, which Ctrl-C ends, exits with 0 then, or with 1 where a bag failed
+      (130 after a second Ctrl-C)
 
 examples:
   piper-collect export ~/piper_recordings/pick_20260101_120000 -o ~/piper_datasets/pick

@@ -96,9 +96,15 @@ def _print_table(summary: "FinalizeSummary") -> None:
         [
             ", ".join(_counts(summary)),
             *(f"wrote {path}" for path in summary.files),
-            *(f"left out: {key}: {why}" for key, why in summary.left_out.items()),
+            *(f"{_without(summary, key)}: {key}: {why}" for key, why in summary.left_out.items()),
         ]
     )
+
+
+def _without(summary: "FinalizeSummary", key: str) -> str:
+    """What an action column without statistics over windows is called."""
+    has_chunks = summary.chunks is not None and summary.chunks.action == key
+    return "over chunks only" if has_chunks else "left out"
 
 
 def _counts(summary: "FinalizeSummary") -> Iterator[str]:

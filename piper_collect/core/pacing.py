@@ -59,8 +59,8 @@ class ClockOffset:
         least_ms: The least one: what holds a message up on its way only ever adds.
         spread_ms: 95 % of them lie this near to the median.
         drift_ppm: How fast the stamps fall behind the times of receipt, in millionths (negative where
-            they run ahead), by the least differences of many stretches of time; None where the
-            recording is too short to tell.
+            they run ahead), by the least differences of many stretches of time; None where
+            these cannot tell it from a delay that grew.
         ahead: Stamps more than 1 ms after their receipt.
         most_ahead_ms: How far the furthest of them lies.
     """

@@ -11,7 +11,7 @@ from itertools import pairwise
 import numpy as np
 from scipy.stats import theilslopes
 
-from piper_collect.core.types import StampArray
+from piper_collect.core.types import FloatArray, StampArray
 
 STEP_NS = 100_000_000
 """A clock that jumps by this much was set: ntpd slews what is below 128 ms (ntpd(8)), chronyd nearly all.
@@ -38,6 +38,14 @@ _MOST_STEPS = 100
 _SLOPE_POINTS = 60
 _LEAST_SLOPE_POINTS = 8
 _LEAST_SLOPE_SPAN_NS = 5 * 10**9
+_SHORT_SPAN_NS = 8 * 10**9
+_SURE_DRIFT_NS = 200_000_000
+"""Exposure, compression and transport together add less, so that a short recording can show it."""
+
+_PARTS = 6
+_UNEVEN = 0.5
+"""Of what a drift adds from part to part; the least difference of a part may lie off by as much."""
+
 _PPB = 10**9
 _NS_PER_MS = 1_000_000
 
@@ -155,7 +163,8 @@ def drift_ppm(receive_ns: StampArray, base_ns: StampArray, late_ns: StampArray) 
         late_ns: int64 [N], times of receipt less stamps.
 
     Returns:
-        None where the recording is too short to tell, or the clock stands still.
+        None where the recording is too short to tell, the clock stands still, or the least differences grow
+        as they would under load: in a short recording by what transport may add, or all at once.
     """
     first, last = int(receive_ns.min()), int(receive_ns.max())
     if last - first < _LEAST_SLOPE_SPAN_NS:
@@ -167,7 +176,29 @@ def drift_ppm(receive_ns: StampArray, base_ns: StampArray, late_ns: StampArray) 
     base = base_ns[least] - base_ns[least].min()
     if not base.any():
         return None
-    return float(theilslopes(late.astype(np.float64), base.astype(np.float64)).slope) * 1e6
+    slope = float(theilslopes(late.astype(np.float64), base.astype(np.float64)).slope)
+    grown_ns = abs(slope) * float(last - first)
+    if grown_ns > LEAST_DRIFT_NS:
+        if last - first < _SHORT_SPAN_NS and grown_ns < _SURE_DRIFT_NS:
+            return None
+        part = (receive_ns[least] - first) * _PARTS // (last - first + 1)
+        if not _grows_evenly(part, late - slope * base, grown_ns):
+            return None
+    return slope * 1e6
+
+
+def _grows_evenly(part: StampArray, rest_ns: FloatArray, grown_ns: float) -> bool:
+    """Whether the least difference of each part lies on the line.
+
+    A stall, a slow start or a slow end moves those of some parts and leaves the others.
+
+    Args:
+        part: int64 [N], which part of the recording.
+        rest_ns: float64 [N], what the line leaves of the differences.
+        grown_ns: By how much the line grows over the recording.
+    """
+    least = np.array([rest_ns[part == one].min() for one in np.unique(part)])
+    return bool(np.all(np.abs(np.diff(least)) <= _UNEVEN * grown_ns / _PARTS))
 
 
 def _least_of_each(window: StampArray, late_ns: StampArray) -> StampArray:

@@ -264,7 +264,7 @@ def _left_out(source: Convertible) -> Iterator[str]:
         if said.ready is not None and path.name == said.ready.file:
             yield f"{META}/{path.name}: of the dataset as it was; validate --ready looks at the new one"
         elif path.name in (RELATIVE_STATS, DELTA_STATS, *said.files):
-            yield f"{META}/{path.name}: run finalize on the new dataset, if its format is one that it takes"
+            yield f"{META}/{path.name}: run finalize on the new dataset"
         elif path.name not in _OWN:
             yield f"{META}/{path.name}: a file that the formats do not know"
     known = {*LEROBOT_FOLDERS}

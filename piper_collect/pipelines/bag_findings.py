@@ -266,7 +266,8 @@ def rate_findings(
     if steps.longest_ms > max_age_ms:
         after_s = (steps.longest_at_ns - (interval[0] or int(stamps[0]))) / _NS_PER_S
         gaps = int(np.count_nonzero(np.diff(stamps) > need.max_age_ns))
-        text = f"{gaps} gaps above max_age ({max_age_ms:g} ms), the longest {steps.longest_ms:.1f} ms "
+        text = f"{gaps} gap{'' if gaps == 1 else 's'} above max_age ({max_age_ms:g} ms), "
+        text += f"the longest {steps.longest_ms:.1f} ms "
         yield finding("warning", "gap", where, f"{text}at {after_s:.3f} s: rows there are dropped")
 
 

@@ -10,6 +10,7 @@ from piper_collect.bag.find import storage_bytes
 from piper_collect.bag.reader import BagReader, open_bag
 from piper_collect.bag.sidecar import EpisodeRecord, choose_config, read_record
 from piper_collect.config.fitted import fitted_profile
+from piper_collect.config.names import depth_topic
 from piper_collect.config.profile import DEPTH_DIALECTS
 from piper_collect.config.schema import SessionConfig
 from piper_collect.core.naming import session_name
@@ -52,6 +53,7 @@ class ExportRun:
         self._writer: DatasetWriter | None = None
         self._known: frozenset[tuple[str, str]] = frozenset()
         self._depth_left: dict[str, None] = {}
+        self._has_depth = False
         self._fps = 0.0
         self._robot_type = ""
 
@@ -143,7 +145,8 @@ class ExportRun:
         return exported(path, job.said, prepared.parts, saved, warning, notes)
 
     def _note_depth(self, bag: BagReader, config: SessionConfig) -> None:
-        """Take note of depth images that were recorded and do not come into the dataset."""
+        """Take note of depth images that do not come into the dataset, and of whether any camera has some."""
+        self._has_depth |= any(map(depth_topic, config.cameras.values()))
         profile = self._options.profile
         if profile.holds_depth:
             return
@@ -165,6 +168,12 @@ class ExportRun:
         if in_it:
             notes += format_notes(self._options.profile)
             notes += self._depth_left
+        profile = self._options.profile
+        if in_it and profile.depth != "none" and not self._has_depth:
+            notes.append(
+                f"the profile {profile.name} asks for depth images, and no camera of the session has any "
+                "(depth_topic or aligned_depth)"
+            )
         return tuple(dict.fromkeys(notes))
 
     def _compare_sessions(

@@ -15,6 +15,7 @@ from piper_collect.dataset.state import HeldBag
 from piper_collect.errors import ConfigError, DatasetError
 from piper_collect.pipelines.prepare import BagJob, PreparedBag
 from piper_collect.pipelines.ray_prepare import AwayJob, Sent, Unfit, prepare_away, received
+from piper_collect.pipelines.workers import LOOK_S
 
 TRIES = 4
 """How often a bag is begun at most, where one worker after the other is lost with it."""
@@ -118,7 +119,9 @@ class _Run:
 
     def _wait(self) -> None:
         """Take the result of one task, or begin it again where its worker is lost."""
-        (task,), _ = self.ray.wait(list(self._running), num_returns=1)
+        while not (ready := self.ray.wait(list(self._running), num_returns=1, timeout=LOOK_S)[0]):
+            pass
+        (task,) = ready
         number = self._running.pop(task)
         try:
             result = self.ray.get(task)

@@ -21,6 +21,8 @@ from piper_collect.errors import DatasetError
 from piper_collect.pipelines.validate import EpisodeTaker, Progress, Validation
 from piper_collect.pipelines.validate_outlook import verdict
 from piper_collect.pipelines.validation.episode_survey import episode_survey
+from piper_collect.pipelines.validation.json_values import as_object
+from piper_collect.pipelines.validation.provenance import check_losses
 from piper_collect.pipelines.validation.row_images import check_images
 from piper_collect.pipelines.validation.v3 import (
     AllStats,
@@ -92,6 +94,7 @@ class _Run:
             if images is not None:
                 pictures[key] = images
         check_episode_stats(told, table, pictures, reader.info["features"], where, self._findings)
+        check_losses(len(table), where, as_object(reader.sources.get(index)), self._findings)
         return episode_survey(reader, index, table, row_s, cameras)
 
     def _camera(self, index: int, key: str, row_s: FloatArray) -> CameraSurvey:

@@ -19,6 +19,8 @@ _ResultOut = TypeVar("_ResultOut", covariant=True)
 # Other start methods copy what the threads of this process hold at that moment, locks included.
 _CONTEXT = get_context("spawn")
 _TELL, _ASK, _DONE = "tell", "ask", "done"
+LOOK_S = 0.5
+"""A signal that comes in the moment before a wait begins is acted on when the wait ends: none is for ever."""
 
 
 class Work(Protocol[_JobIn, _ResultOut]):
@@ -139,7 +141,9 @@ class Workers(Generic[_Job, _Result]):
     ) -> Iterator[tuple[int, _Result | Lost]]:
         """Take one message of each process that has something to say; the results among them."""
         busy = {w.pipe: w for w in self._workers if w.job is not None}
-        for pipe in connection.wait(list(busy)):
+        while not (ready := connection.wait(list(busy), LOOK_S)):
+            pass
+        for pipe in ready:
             worker = busy[pipe]  # type: ignore[index]
             number = worker.job
             assert number is not None

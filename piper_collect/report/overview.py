@@ -98,14 +98,20 @@ def _recordings(kind: str, facts: Mapping[str, Any]) -> Iterator[tuple[str, str]
     for number, (name, topic) in enumerate(facts.get("topics", {}).items()):
         yield "" if number else "topics", f"{name}: {topic['messages']:,} {topic['type'].rpartition('/')[2]}"
     yield from _sessions(facts["sessions"], "bag")
-    yield from _losses(facts["losses"])
+    yield from _losses(facts["losses"], len(facts["cut_short"]))
     yield "disk", _disk(facts["disk_bytes"])
 
 
-def _losses(losses: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _losses(losses: Mapping[str, Any], cut_short: int) -> Iterator[tuple[str, str]]:
     """What DDS counted, then what the samples themselves tell: the one is no part of the other."""
     none = "none" if losses["bags_that_tell"] else "not known"
-    yield "losses", _by_topic(losses["messages_by_topic"], "published and not arrived, by DDS") or none
+    told = _by_topic(losses["messages_by_topic"], "published and not arrived, by DDS")
+    if cut_short:
+        yield "losses", f"the end of {_number(cut_short, 'bag')}, whose storage was cut short"
+        if told:
+            yield "", told
+    else:
+        yield "losses", told or none
     for key, what in (
         ("missing_by_stamps", "never taken or lost anywhere, by the stamps"),
         ("missing_by_sequence", "lost between headset and host, by its numbers"),

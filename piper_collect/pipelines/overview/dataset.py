@@ -52,7 +52,7 @@ def dataset_overview(root: Path) -> Overview:
         },
         "disk_bytes": {
             "total": folder_bytes(root),
-            **{name: folder_bytes(root / name) for name in _FOLDERS if (root / name).is_dir()},
+            **{name: folder_bytes(root / name) for name in _folders(root)},
         },
         "finalized": [name for name in finalized_files(root) if (root / META / name).is_file()],
         "interrupted_save": interrupted,
@@ -67,6 +67,12 @@ def dataset_overview(root: Path) -> Overview:
         problems=problems,
         next_steps=tuple(_next(dataset, facts, trainers)),
     )
+
+
+def _folders(root: Path) -> list[str]:
+    """Names of the folders that are not hidden: those of LeRobot, then others, as formats like HDF5 have."""
+    there = {p.name for p in root.iterdir() if p.is_dir() and not p.name.startswith(".")}
+    return [name for name in _FOLDERS if name in there] + sorted(there.difference(_FOLDERS))
 
 
 def _lines(dataset: EpisodeReader) -> Mapping[int, EpisodeLine]:

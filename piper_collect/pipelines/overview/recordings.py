@@ -11,6 +11,7 @@ from piper_collect.bag.find import find_bags, storage_bytes, unfinished_recordin
 from piper_collect.bag.reader import BagReader, open_bag
 from piper_collect.bag.session_folder import SESSION_JSON, SESSION_YAML
 from piper_collect.bag.sidecar import EpisodeRecord, choose_config, path_text, read_record
+from piper_collect.bag.source import StrangeFileError, identify
 from piper_collect.config.schema import SessionConfig
 from piper_collect.core.overview import Kind, Overview, counted, session_facts, summed
 from piper_collect.errors import BagError, PiperCollectError
@@ -35,6 +36,7 @@ class _BagLook:
     dataset: str = ""
     topics: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     storage: str = ""
+    cut_short: bool = False
     unreadable: str = ""
 
 
@@ -42,8 +44,10 @@ def recordings_overview(path: Path) -> Overview:
     """Look at a bag or at all bags below a folder; of all messages only the first frames of one bag are read.
 
     Raises:
-        BagError: There is no such path, or nothing was recorded below it.
+        BagError: There is no such path, nothing was recorded below it, or it is a file that is no bag.
     """
+    if path.is_file():
+        _refuse_no_bag(path)
     unfinished = list(unfinished_recordings(path)) if path.is_dir() else []
     try:
         bags = find_bags([path])
@@ -72,6 +76,13 @@ def recordings_overview(path: Path) -> Overview:
     )
 
 
+def _refuse_no_bag(path: Path) -> None:
+    try:
+        identify(path)
+    except StrangeFileError as err:
+        raise BagError("is neither a bag nor a dataset", where=path, got=err.got) from err
+
+
 def _look(path: Path, *, with_cameras: bool) -> _BagLook:
     try:
         with open_bag(path) as bag:
@@ -95,6 +106,7 @@ def _look(path: Path, *, with_cameras: bool) -> _BagLook:
                     for name, t in sorted(bag.topics.items())
                 },
                 storage=bag.storage_id,
+                cut_short=bag.incomplete,
             )
     except (PiperCollectError, OSError) as err:
         return _BagLook(path=path, size_bytes=storage_bytes(path), unreadable=" ".join(str(err).split()))
@@ -133,6 +145,7 @@ def _facts(looks: list[_BagLook]) -> dict[str, Any]:
             for path, record in records.items()
             if record.incomplete_reasons
         },
+        "cut_short": [path_text(look.path) for look in looks if look.cut_short],
         "unreadable": {path_text(look.path): look.unreadable for look in looks if look.unreadable},
         "cameras": next((dict(look.cameras) for look in looks if look.cameras), {}),
         "robot": next((look.robot for look in looks if look.robot), None),
@@ -171,13 +184,15 @@ def _problems(facts: Mapping[str, Any]) -> Iterator[str]:
 
 def _next(path: Path, looks: list[_BagLook], facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     place = shlex.quote(path_text(path))
-    if facts["unreadable"] or any(not left["being_recorded"] for left in facts["unfinished"]):
+    left = any(not left["being_recorded"] for left in facts["unfinished"])
+    if facts["unreadable"] or facts["cut_short"] or left:
         yield f"piper-collect recover {place}", "makes whole episodes of what is unfinished or damaged"
-    if len(facts["unreadable"]) < len(looks):
+    if facts["cut_short"] and looks[0].path == path:
+        return  # what is recovered of a bag lies beside it, and stands for it
+    readable = [look.record for look in looks if look.record is not None]
+    if readable:
         named = next((str(Path(look.dataset).expanduser()) for look in looks if look.dataset), "")
         root = shlex.quote(named) if named else "ROOT"
         yield f"piper-collect validate {place}", "looks at every message, as an export would"
-        yield (
-            f"piper-collect export {place} -o {root}",
-            "makes a dataset of it",
-        )
+        allow = " --allow-incomplete" if all(record.incomplete_reasons for record in readable) else ""
+        yield f"piper-collect export {place} -o {root}{allow}", "makes a dataset of it"

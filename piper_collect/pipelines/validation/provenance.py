@@ -87,6 +87,20 @@ def check_origin(
         text = f"{rows.length} rows, the export counted {told}"
         findings.add("error", "sources", f"{WHERE}, {rows.where}", text)
     _check_frames(rows, as_object(source.get("cameras")), cameras, findings)
+    check_losses(rows.length, rows.where, source, findings)
+    _check_marked(rows, as_object(source.get("marked_rows")), findings)
+
+
+def check_losses(length: int, where: str, source: Mapping[str, Any], findings: Findings) -> None:
+    """What the export says was lost: rows, freshness, messages, the end of the recording; of any format.
+
+    Args:
+        length: Rows of the episode.
+        where: How messages name it.
+        source: Its line of episode_sources.jsonl.
+        findings: Take what is found.
+    """
+    counts = as_object(source.get("counts"))
     slots = as_int(counts.get("slots"))
     lost = (as_int(counts.get("gaps")) or 0) + (as_int(counts.get("dropped")) or 0)
     if slots and lost:
@@ -95,21 +109,21 @@ def check_origin(
             f"{counts.get('dropped', 0)} dropped for want of a fresh value)"
         )
         level: Level = "warning" if lost > _MANY_DROPPED * slots else "info"
-        findings.add(level, "lost-rows", rows.where, text)
-    _check_marked(rows, as_object(source.get("marked_rows")), findings)
+        findings.add(level, "lost-rows", where, text)
+    _check_stale(length, where, as_object(as_object(source.get("marked_rows")).get("stale")), findings)
     recording = as_object(source.get("recording"))
     losses = {topic: n for topic, value in as_object(recording.get("losses")).items() if (n := as_int(value))}
     if losses:
         worst = max(losses, key=lambda topic: losses[topic])
         text = f"the recording lost {sum(losses.values())} messages, most on {worst} ({losses[worst]})"
-        findings.add("info", "losses", rows.where, text)
+        findings.add("info", "losses", where, text)
     reasons = recording.get("incomplete_reasons")
     if isinstance(reasons, list) and reasons:
-        findings.add("warning", "incomplete", rows.where, f"the recording is not whole: {shown(reasons[0])}")
+        findings.add("warning", "incomplete", where, f"the recording is not whole: {shown(reasons[0])}")
 
 
 def _check_marked(rows: EpisodeRows, marked: Mapping[str, Any], findings: Findings) -> None:
-    """Rows that show a sample again or one too old, as the export counted them and as the columns say."""
+    """Rows that show a sample again or one too old: the counts of the export against the columns."""
     for word, state in (("repeated", 1), ("stale", 2)):
         told = {name: n for name, value in as_object(marked.get(word)).items() if (n := as_int(value))}
         for key, cells in rows.cells.items():
@@ -120,12 +134,15 @@ def _check_marked(rows: EpisodeRows, marked: Mapping[str, Any], findings: Findin
                     f"counted {told.get(name, 0)} {word}"
                 )
                 findings.add("error", "source-state", f"{WHERE}, {rows.where}", text)
-    stale = {name: n for name, value in as_object(marked.get("stale")).items() if (n := as_int(value))}
+
+
+def _check_stale(length: int, where: str, told: Mapping[str, Any], findings: Findings) -> None:
+    stale = {name: n for name, value in told.items() if (n := as_int(value))}
     if stale:
         worst = max(stale, key=lambda name: stale[name])
-        level: Level = "warning" if stale[worst] > _MANY_DROPPED * rows.length else "info"
-        text = f"{stale[worst]} of {rows.length} rows show a sample of {worst} that is too old"
-        findings.add(level, "stale-rows", rows.where, text)
+        level: Level = "warning" if stale[worst] > _MANY_DROPPED * length else "info"
+        text = f"{stale[worst]} of {length} rows show a sample of {worst} that is too old"
+        findings.add(level, "stale-rows", where, text)
 
 
 def _check_frames(
