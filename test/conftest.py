@@ -1,6 +1,7 @@
 """Fixtures of several test files; ROS is imported only when one that starts nodes is used."""
 
 import os
+import signal
 import tempfile
 import uuid
 from collections import Counter
@@ -13,6 +14,10 @@ from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
     from ros_support import Rig, RosRun
+
+# a shell has what it starts in the background ignore Ctrl-C; so would all that the tests start
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # the same inputs in each run, however slow the machine is; others with --hypothesis-profile=explore
 _PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])

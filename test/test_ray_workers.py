@@ -72,7 +72,9 @@ class StandIn:
 
         return SimpleNamespace(options=with_options)
 
-    def wait(self, tasks: list[object], num_returns: int) -> tuple[list[object], list[object]]:
+    def wait(
+        self, tasks: list[object], num_returns: int, timeout: float
+    ) -> tuple[list[object], list[object]]:
         self.most = max(self.most, len(tasks))
         return tasks[-num_returns:], tasks[:-num_returns]
 
