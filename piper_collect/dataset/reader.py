@@ -12,6 +12,7 @@ from av.error import FFmpegError
 from numpy.typing import NDArray
 
 from piper_collect.core.types import FloatArray
+from piper_collect.dataset.described import Described
 from piper_collect.dataset.dialect import EpisodeLine, VideoClip
 from piper_collect.dataset.json_files import read_json, read_jsonl
 from piper_collect.dataset.layout import (
@@ -35,7 +36,7 @@ VERSIONS = ("v2.0", "v2.1")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DatasetReader:
+class DatasetReader(Described):
     """The metadata of a dataset, and its files on demand.
 
     Attributes:
@@ -88,16 +89,6 @@ class DatasetReader:
                 hint="piper-collect validate says more",
             )
         return length
-
-    @property
-    def fps(self) -> float:
-        """Nominal row rate."""
-        return float(self.info["fps"])
-
-    @property
-    def video_keys(self) -> tuple[str, ...]:
-        """Keys of the video features."""
-        return tuple(k for k, f in self.info["features"].items() if f["dtype"] == "video")
 
     def data_path(self, episode_index: int) -> Path:
         """Path of an episode's parquet file; it need not exist."""

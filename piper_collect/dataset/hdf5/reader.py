@@ -13,6 +13,7 @@ from av.error import FFmpegError
 from numpy.typing import NDArray
 
 from piper_collect.core.types import FloatArray
+from piper_collect.dataset.described import Described
 from piper_collect.dataset.dialect import EpisodeLine, VideoClip, frames_told
 from piper_collect.dataset.hdf5.files import opened, read_columns, read_video, stored_columns
 from piper_collect.dataset.hdf5.layout import Line, tasks_of
@@ -40,7 +41,7 @@ _LINE = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HDF5CasesReader:
+class HDF5CasesReader(Described):
     """The metadata of a dataset, and its files on demand.
 
     Attributes:
@@ -61,16 +62,6 @@ class HDF5CasesReader:
     sessions: tuple[Line, ...] = ()
     first_rows: Mapping[int, int] = field(default_factory=dict)
     _lines: list[dict[int, EpisodeLine]] = field(default_factory=list, init=False, repr=False, compare=False)
-
-    @property
-    def fps(self) -> float:
-        """Row rate."""
-        return float(self.info["fps"])
-
-    @property
-    def video_keys(self) -> tuple[str, ...]:
-        """Keys of the video features."""
-        return tuple(k for k, f in self.info["features"].items() if f["dtype"] == "video")
 
     @property
     def robots(self) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from av.error import FFmpegError
 from numpy.typing import NDArray
 
 from piper_collect.core.types import FloatArray
+from piper_collect.dataset.described import Described
 from piper_collect.dataset.dialect import EpisodeLine, VideoClip, frames_told
 from piper_collect.dataset.json_files import read_json, read_jsonl
 from piper_collect.dataset.layout import INFO, META, SESSIONS, SOURCES, STATS, check_template
@@ -35,7 +36,7 @@ _IMAGES_AT_A_TIME = 256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LeRobotV3Reader:
+class LeRobotV3Reader(Described):
     """The metadata of a dataset, and its files on demand (see ``EpisodeReader``).
 
     Attributes:
@@ -56,16 +57,6 @@ class LeRobotV3Reader:
     sessions: tuple[Mapping[str, Any], ...] = ()
     stats: Mapping[str, Any] | None = None
     _lines: list[dict[int, EpisodeLine]] = field(default_factory=list, init=False, repr=False, compare=False)
-
-    @property
-    def fps(self) -> float:
-        """Nominal row rate."""
-        return float(self.info["fps"])
-
-    @property
-    def video_keys(self) -> tuple[str, ...]:
-        """Keys of the video features."""
-        return tuple(k for k, f in self.info["features"].items() if f["dtype"] == "video")
 
     @property
     def picture_keys(self) -> tuple[str, ...]:
