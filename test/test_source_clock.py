@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import theilslopes
 
 from piper_collect.core.clock_faults import Stamped, judge_clocks
 from piper_collect.core.pacing import clock_offset
-from piper_collect.core.source_clock import common_offset_ns, fit_clock
+from piper_collect.core.source_clock import common_offset_ns, drift_ppm, fit_clock
 
 MS = 1_000_000
 S = 1_000 * MS
@@ -32,6 +33,17 @@ def test_a_clock_that_is_right_is_left_alone_but_for_the_transport():
     assert (piece.drift_ppb, fit.steps_ns) == (0, ())
     assert 0.2 * MS <= piece.offset_ns < 0.3 * MS
     assert fit.left_ns < 1 * MS
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.integers(0, 20 * MS), min_size=20, max_size=60))
+def test_the_slope_is_theil_and_sens(late_ms):
+    receive = START + np.arange(len(late_ms), dtype=np.int64) * S
+    late = np.array(late_ms, np.int64)
+    slope = theilslopes(late, receive - START).slope
+    found = drift_ppm(receive, receive, late)
+    assert found is None or found == pytest.approx(slope * 1e6, abs=1e-6)
+    assert found is not None or abs(slope) * (len(late_ms) - 1) * S > 5 * MS
 
 
 def test_a_handful_of_literal_messages():
