@@ -11,24 +11,20 @@ import av
 import numpy as np
 from av.error import FFmpegError
 from av.video.frame import PictureType
-from av.video.reformatter import ColorRange, Colorspace, Interpolation
+from av.video.reformatter import ColorRange
 
 from piper_collect.config.profile import VideoSpec
 from piper_collect.core.image_stats import ImageHistogram, thin
 from piper_collect.core.types import CameraFrame, StampArray
 from piper_collect.errors import DatasetError, ImageError
 from piper_collect.files import sync
-from piper_collect.imaging.frames import color_range_of, to_video_frame, video_frame_to_rgb
+from piper_collect.imaging.frames import to_video_frame, video_frame_to_rgb
+from piper_collect.imaging.yuv420 import PIX_FMT, Yuv420Converter
 
 _Stamps = TypeVar("_Stamps", int, StampArray)
 
 _SMPTE170M = 6  # ITU-T H.273 matrix of BT.601, the one JPEG uses
-_PIX_FMT = "yuv420p"
 _GREATEST_TIMESCALE = 2**31 - 1  # ticks a second, as FFmpeg and the mp4 header hold them
-# Without it FFmpeg takes a shortcut from bgr24 that is off by up to 5 levels. Where only the range changes,
-# in the planes that a JPEG of 4:2:0 has, it gives the same numbers more slowly.
-_EXACT = Interpolation.BILINEAR | Interpolation.ACCURATE_RND
-_RANGE_ONLY = ("yuvj420p", "yuv420p")
 
 
 def encoded_size(height: int, width: int) -> tuple[int, int]:
@@ -101,6 +97,7 @@ class VideoEncoder:
         self._time_base = row_period(fps, path) if self._by_row else Fraction(1, spec.time_base_hz)
         self._looked_at = frozenset(int(k) for k in looked_at)
         self._last_pts: int | None = None
+        self._converter = Yuv420Converter()
         try:
             self._open(fps)
         except (FFmpegError, OSError, ValueError) as err:
@@ -184,14 +181,7 @@ class VideoEncoder:
                 expected=f"{self.size[0]}x{self.size[1]} (height x width)",
                 got=f"{got[0]}x{got[1]}",
             )
-        yuv = picture.reformat(
-            format=_PIX_FMT,
-            src_color_range=color_range_of(picture),
-            dst_color_range=ColorRange.MPEG,
-            dst_colorspace=Colorspace.ITU601,
-            interpolation=Interpolation.BILINEAR if picture.format.name in _RANGE_ONLY else _EXACT,
-            threads=1,
-        )
+        yuv = self._converter.convert(picture)
         return yuv if got == self.encoded else _cropped(yuv, *self.encoded)
 
     def close(self) -> None:
@@ -245,7 +235,7 @@ def row_period(fps: float, path: Path) -> Fraction:
 
 def _cropped(yuv: av.VideoFrame, height: int, width: int) -> av.VideoFrame:
     """The top left ``height`` x ``width`` (both even) of a yuv420p frame."""
-    out = av.VideoFrame(width, height, _PIX_FMT)
+    out = av.VideoFrame(width, height, PIX_FMT)
     for source, target, part in zip(yuv.planes, out.planes, (1, 2, 2), strict=True):
         rows, row_bytes = height // part, width // part
         pixels = np.frombuffer(memoryview(source), np.uint8)[: source.line_size * rows]

@@ -41,12 +41,16 @@ H264 = "h264"
 
 _PLANAR = {"yuv420p": ColorRange.MPEG, "yuvj420p": ColorRange.JPEG}
 
+_SHARED = {"rgb24": 3, "bgr24": 3, "rgba": 4, "bgra": 4}  # what from_numpy_buffer takes, with bytes a pixel
+
 ENCODINGS: tuple[str, ...] = (*_CODECS, *RAW_ENCODINGS)
 """Every encoding of a CameraFrame that is a picture of its own, as recorded."""
 
 
 def to_video_frame(frame: CameraFrame) -> av.VideoFrame:
     """Decode a frame to an FFmpeg frame of its own pixel format, colour range set.
+
+    A raw RGB image without padding is not copied: its frame lasts as long as what the payload's memory holds.
 
     Raises:
         ImageError: when the encoding is unknown or the bytes are not the image they claim to be.
@@ -267,6 +271,10 @@ def raw_rows(frame: CameraFrame, encoding: RawEncoding) -> NDArray[np.uint8]:
 def _wrap_raw(frame: CameraFrame) -> av.VideoFrame:
     encoding = _raw_encoding(frame)
     rows = _picture_rows(raw_rows(frame, encoding), encoding, frame.big_endian)
+    channels = _SHARED.get(encoding.pix_fmt)
+    if channels and rows.flags.c_contiguous:
+        pixels = rows.reshape(frame.height, frame.width, channels)
+        return av.VideoFrame.from_numpy_buffer(pixels, format=encoding.pix_fmt)
     picture = av.VideoFrame(frame.width, frame.height, encoding.pix_fmt)
     plane = picture.planes[0]
     canvas = np.frombuffer(memoryview(plane), np.uint8)[: plane.line_size * frame.height]
