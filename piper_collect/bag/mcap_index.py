@@ -1,7 +1,6 @@
 """What an MCAP file holds and where, and how its records are read."""
 
 import struct
-import zlib
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -9,6 +8,7 @@ from io import BytesIO
 from typing import BinaryIO
 
 import zstandard
+from isal.isal_zlib import crc32
 from mcap.data_stream import ReadDataStream
 from mcap.exceptions import McapError
 from mcap.opcode import Opcode
@@ -129,7 +129,7 @@ def chunk_content(body: memoryview) -> memoryview:
     else:
         (length,) = LENGTH.unpack_from(body, CHUNK_FIXED.size)
         content = body[CHUNK_FIXED.size + LENGTH.size :][:length]
-        if crc and (seen := zlib.crc32(content)) != crc:  # a CRC of 0 stands for none
+        if crc and (seen := crc32(content)) != crc:  # a CRC of 0 stands for none
             raise ValueError(f"a chunk with the CRC {seen:#010x} where {crc:#010x} was announced")
     if len(content) != announced:
         raise ValueError(f"chunk of {len(content)} bytes where {announced} were announced")

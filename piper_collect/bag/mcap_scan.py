@@ -2,11 +2,11 @@
 
 import re
 import struct
-import zlib
 from collections import Counter
 from dataclasses import replace
 from typing import BinaryIO
 
+from isal.isal_zlib import crc32
 from mcap.opcode import Opcode
 
 from piper_collect.bag.mcap_index import (
@@ -178,7 +178,7 @@ class Scan:
         if not content.startswith(head) or not MAGIC_BYTES <= start <= footer:
             return False
         end = self._size - MAGIC_BYTES - _CRC_BYTES
-        return not crc or zlib.crc32(read_exactly(self._file, start, end - start)) == crc
+        return not crc or crc32(read_exactly(self._file, start, end - start)) == crc
 
     def _take_message_index(self, position: int, body: int, length: int) -> None:
         """Messages of a chunk that is damaged, or no longer there, are counted by its indexes."""

@@ -194,7 +194,8 @@ def _decode_compressed(frame: CameraFrame) -> av.VideoFrame:
 
 
 def _check_jpeg_end(frame: CameraFrame, payload: bytes) -> None:
-    if payload.rfind(_JPEG_END_OF_IMAGE) <= payload.rfind(_JPEG_START_OF_SCAN):
+    end = payload.rfind(_JPEG_END_OF_IMAGE)
+    if end < 0 or payload.find(_JPEG_START_OF_SCAN, end) >= 0:
         raise ImageError(
             "the JPEG image is cut off",
             where=_where(frame),

@@ -1,12 +1,13 @@
 """Bags to a dataset: one episode a bag, each committed whole or not at all."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
 
 from piper_collect.bag.find import find_bags, unfinished_recordings
 from piper_collect.bag.sidecar import path_text
+from piper_collect.errors import DatasetError
 from piper_collect.pipelines.ahead import ahead_folder
 from piper_collect.pipelines.bag_episodes import ExportOptions
 from piper_collect.pipelines.export_outcome import BagOutcome, ExportSummary
@@ -98,14 +99,33 @@ class _Tally:
 
 
 def _one_by_one(job: ExportRun, found: Sequence[Path], tell: _Tally) -> Iterator[BagOutcome]:
-    for number, path in enumerate(found):
-        tell(number, 0.0)
-        begun = job.begin(path)
-        if isinstance(begun, BagJob):
-            prepared = prepare(begun, tell.of(number), job.held)
-            begun = job.finish(begun, prepared, tell.of(number))
-        yield begun
-        tell(number, 1.0)
+    with ExitStack() as stack:
+        ahead = _Ahead(stack)
+        for number, path in enumerate(found):
+            tell(number, 0.0)
+            begun = job.begin(path)
+            if isinstance(begun, BagJob):
+                begun = replace(begun, ahead=ahead.beside(job.writer.root))
+                prepared = prepare(begun, tell.of(number), job.held)
+                begun = job.finish(begun, prepared, tell.of(number))
+            yield begun
+            tell(number, 1.0)
+
+
+class _Ahead:
+    """A folder for videos beside the dataset, made when first asked for; None where none can be made."""
+
+    def __init__(self, stack: ExitStack) -> None:
+        self._stack = stack
+        self._made: Path | None = None
+        self._tried = False
+
+    def beside(self, root: Path) -> Path | None:
+        if not self._tried:
+            self._tried = True
+            with suppress(DatasetError):
+                self._made = self._stack.enter_context(ahead_folder(root))
+        return self._made
 
 
 def _at_once(

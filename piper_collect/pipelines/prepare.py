@@ -29,6 +29,8 @@ from piper_collect.pipelines.session_record import record_for
 READ_PART = 0.3
 """Of the work on a bag, about; the rest is encoding."""
 
+_NOTHING = HeldBag(by_part={}, parts=0)
+
 Tell: TypeAlias = Callable[[float], None]
 """Told how much of the work on a bag is done, from 0 to 1."""
 
@@ -123,6 +125,58 @@ def prepare_ahead(job: BagJob, tell: Callable[[Any], None], ask: Callable[[Any],
     return prepare(job, tell, ask)
 
 
+class _NotNeeded(Exception):
+    """The dataset holds all of the bag."""
+
+
+class _Look:
+    """What the dataset holds of a bag, whose hash comes while other work goes on.
+
+    Args:
+        hashing: The hash.
+        held: What the dataset holds of the bag with a hash.
+        again: Whether that is wanted all the same.
+    """
+
+    def __init__(self, hashing: Future[str], held: Callable[[str], HeldBag], *, again: bool) -> None:
+        self._hashing = hashing
+        self._ask = held
+        self._held: HeldBag | None = _NOTHING if again else None
+
+    def hash(self) -> str:
+        """The hash, once it is there.
+
+        Raises:
+            BagError: It cannot be had.
+        """
+        return self._hashing.result()
+
+    def wait(self) -> HeldBag:
+        """What the dataset holds, once the hash is there; nothing where it is wanted again."""
+        if self._held is None:
+            self._held = self._ask(self.hash())
+        return self._held
+
+    def so_far(self) -> HeldBag:
+        """The same, and nothing as long as there is no hash."""
+        there = self._hashing.done() and self._hashing.exception() is None
+        return self.wait() if there else _NOTHING
+
+    def unless_held(self, progress: Callable[[int], None]) -> Callable[[int], None]:
+        """``progress``, which ends the work where all that it makes turns out to be there.
+
+        Raises:
+            _NotNeeded: when it is called then.
+        """
+
+        def checked(done: int) -> None:
+            if self.so_far().whole:
+                raise _NotNeeded
+            progress(done)
+
+        return checked
+
+
 @dataclass(slots=True)
 class _Steps:
     """The steps, and what they have so far."""
@@ -137,27 +191,29 @@ class _Steps:
     def prepare(self, tell: Tell, held: Callable[[str], HeldBag]) -> None:
         job = self.job
         with ThreadPoolExecutor(max_workers=1, thread_name_prefix="hash") as pool:
-            hashing = pool.submit(content_hash, job.path)
-            if job.is_known and self._look(hashing, held).whole and not job.options.replace:
-                return
+            look = _Look(pool.submit(content_hash, job.path), held, again=job.options.replace)
             try:
-                extras = self._read()
+                if not job.is_known or not look.wait().whole:
+                    self._make(look, tell)
+            except _NotNeeded:
+                return
             finally:
-                known = self._look(hashing, held)
-        if known.whole and not job.options.replace:
-            return
+                self.content_hash = look.hash()
+
+    def _make(self, look: "_Look", tell: Tell) -> None:
+        """The episodes, and their videos where there is a place for them, until they turn out to be there."""
+        job = self.job
+        extras = self._read()
         tell(READ_PART)
         if job.ahead is None:
             self.extras = extras
             return
-        wanted = [p.part not in known.by_part or job.options.replace for p in self.parts]
-        for part, extra, is_wanted in zip(self.parts, extras, wanted, strict=True):
-            progress = encoding_progress(tell, part, self.parts, job.options.profile.video)
-            self.extras.append(self._encoded(part, extra, job.ahead, progress) if is_wanted else extra)
-
-    def _look(self, hashing: Future[str], held: Callable[[str], HeldBag]) -> HeldBag:
-        self.content_hash = hashing.result()
-        return held(self.content_hash)
+        for part, extra in zip(self.parts, extras, strict=True):
+            if part.part in look.so_far().by_part:
+                self.extras.append(extra)
+                continue
+            done = encoding_progress(tell, part, self.parts, job.options.profile.video)
+            self.extras.append(self._encoded(part, extra, job.ahead, look.unless_held(done)))
 
     def _read(self) -> list[EpisodeExtras]:
         job = self.job
