@@ -5,14 +5,13 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 
 from piper_collect.bag.definitions import full_type_name
+from piper_collect.config.video_transports import COMPRESSED_VIDEO, FFMPEG_PACKET
 from piper_collect.core.types import CameraFrame
 from piper_collect.errors import BagError, ImageError
 from piper_collect.imaging.frames import H264, parse_compressed_format
 from piper_collect.imaging.h264 import StreamParser
 from piper_collect.imaging.h264_decoder import H264Decoder
 
-FFMPEG_PACKET = "ffmpeg_image_transport_msgs/msg/FFMPEGPacket"
-COMPRESSED_VIDEO = "foxglove_msgs/msg/CompressedVideo"
 VIDEO_TYPES = (FFMPEG_PACKET, COMPRESSED_VIDEO)
 """Messages with a packet of a video each."""
 

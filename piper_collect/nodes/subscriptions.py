@@ -1,5 +1,6 @@
 """Raw subscriptions to topics that may not be there yet, with the QoS that their publishers offer."""
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
@@ -19,11 +20,13 @@ from piper_collect.bag.storage import TopicInfo
 from piper_collect.config.names import camera_periods_ns, clock_policies, recorded_topics
 from piper_collect.config.schema import SessionConfig
 from piper_collect.config.share import share_dir
+from piper_collect.config.video_transports import VIDEO_MESSAGES, install_hint
 from piper_collect.core.live_clock import LiveClock
 from piper_collect.core.picture_watch import PictureWatch
 from piper_collect.core.topics import TopicMonitor
 from piper_collect.errors import BagError, ConfigError, PiperCollectError
 from piper_collect.nodes.company import full_name
+from piper_collect.nodes.message_fields import fields_by_type
 from piper_collect.nodes.qos import DEPTH, DEPTH_OF_NUMBERS, matching_qos, offered_profile
 
 Receiver = Callable[[TopicMonitor, bytes, int, int | None], None]
@@ -129,14 +132,15 @@ class RawSubscriptions:
         monitor.type, monitor.fault = type_name, ""
         try:
             message_class = _message_class(type_name)
-            self._learn(type_name)
+            self._learn(type_name, message_class)
             codec = self._definitions.codec(type_name)
             self._sources.check_type(monitor.name, type_name)
         except ConfigError as err:
             monitor.fault, self.wrong_setting = str(err), err
             return
         except (ImportError, AttributeError, BagError) as err:
-            monitor.fault = f"type {type_name} is not installed here: {err}"
+            hint = install_hint(type_name, os.environ.get("ROS_DISTRO", ""))
+            monitor.fault = f"type {type_name} is not installed here: {err}" + (hint and f" -> {hint}")
             return
         if monitor.name in self._subscriptions:
             self._node.destroy_subscription(self._subscriptions.pop(monitor.name)[0])
@@ -195,11 +199,13 @@ class RawSubscriptions:
         return ""
 
     def _why_absent(self, name: str) -> str:
-        raw = name.removesuffix("/compressed")
-        if raw == name or not self._node.count_publishers(raw):
+        raw, _, transport = name.rpartition("/")
+        plugins = {"compressed": "image_transport_plugins"}
+        plugins |= {other: video.plugin for other, video in VIDEO_MESSAGES.items()}
+        if transport not in plugins or not self._node.count_publishers(raw):
             return ""
         return (
-            f", but {raw} is there: install image_transport_plugins where the camera's node runs and start it"
+            f", but {raw} is there: install {plugins[transport]} where the camera's node runs and start it"
             " again, or set the camera's transport: raw"
         )
 
@@ -210,15 +216,17 @@ class RawSubscriptions:
             self._newest.pop(name, None)
         self._senders[name] = senders
 
-    def _learn(self, type_name: str) -> None:
-        package = type_name.split("/")[0]
+    def _learn(self, type_name: str, message_class: type) -> None:
+        """From the package's files; from the class itself where the index of packages does not have them."""
         if self._definitions.knows(type_name):
             return
+        package = type_name.split("/")[0]
         try:
             share = get_package_share_directory(package)
-        except PackageNotFoundError as err:
-            raise BagError("no definition of this message type", where=type_name) from err
-        self._definitions.register_msgs(Path(share) / "msg", package)
+        except (PackageNotFoundError, OSError):  # OSError: no index at all, as with ROS from wheels
+            self._definitions.register_fields(fields_by_type(type_name, message_class))
+        else:
+            self._definitions.register_msgs(Path(share) / "msg", package)
 
     def _topic_info(self, name: str, type_name: str, publishers: Sequence[TopicEndpointInfo]) -> TopicInfo:
         return TopicInfo(
