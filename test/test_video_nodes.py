@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from export_cases import lines, sources
+from recorder_studio import Studio
 from ros_support import ROOT, one_session, record_command
 from sample_bags import VIDEO_DEFINITIONS, store
 from video_cases import decoded
@@ -194,6 +195,18 @@ def test_what_is_recorded_is_what_was_sent(rig, video_site):
         assert field in info.message_definition
 
 
+@pytest.mark.skipif("foxglove" in INSTALLED, reason="foxglove_msgs is installed here")
+def test_a_recorder_without_the_messages_says_what_brings_them(rig, video_site):
+    config = config_of(rig.folder / "recordings", "foxglove")
+    rig.start("camera_sim_node", config, site=video_site("foxglove"), camera=CAMERA)
+    studio = Studio(rig, config)
+    video = VIDEO_MESSAGES["foxglove"]
+    said = f"{topic_of('foxglove')}: type {video.type_name} is not installed here: "
+    rig.until(lambda: studio.status and said in studio.status.message, "not told", meanwhile=studio.send)
+    assert "-> apt install ros-" in studio.status.message
+    assert not studio.start("stack the cups").success
+
+
 def look_at(cell: VideoCell, bag_path: Path, gop: int):
     """The episode as an export reads it, against what the numbers of its packets say."""
     packets = recorded(bag_path, "ffmpeg")
@@ -215,7 +228,7 @@ def exported(bag_path: Path, root: Path) -> None:
     assert strips.ok, strips
 
 
-def test_a_recorder_that_comes_between_two_key_frames_has_nothing_before_the_second(rig, video_site):
+def test_a_recorder_that_comes_between_two_key_frames_has_nothing_before_the_second(rig, video_site, tally):
     gop = 45
     cell = VideoCell(
         rig, config_of(rig.folder / "recordings", "ffmpeg", camera_gop=gop), video_site("ffmpeg")
@@ -233,10 +246,11 @@ def test_a_recorder_that_comes_between_two_key_frames_has_nothing_before_the_sec
     assert before > 0, "the episode began with a key frame"
     assert all(whole[before:])
     assert notes == [f"{CAMERA}: {before} frames before the first key frame cannot be decoded: left out"]
+    tally("frames told that cannot be decoded", before)
     exported(bag_path, rig.folder / "dataset")
 
 
-def test_a_lost_packet_takes_the_frames_up_to_the_next_key_frame_with_it(rig, video_site):
+def test_a_lost_packet_takes_the_frames_up_to_the_next_key_frame_with_it(rig, video_site, tally):
     gop, drop_every = 10, 23
     config = config_of(rig.folder / "recordings", "ffmpeg", camera_gop=gop, camera_drop_every=drop_every)
     cell = VideoCell(rig, config, video_site("ffmpeg"))
@@ -255,11 +269,12 @@ def test_a_lost_packet_takes_the_frames_up_to_the_next_key_frame_with_it(rig, vi
         "cannot be decoded: left out"
     )
     assert [n for n in notes if "cannot be decoded" in n] == said
+    tally("frames told that cannot be decoded", before + lost)
     exported(bag_path, rig.folder / "dataset")
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
-def test_a_camera_that_restarts_in_mid_episode_begins_with_a_key_frame(rig, video_site, number):
+def test_a_camera_that_restarts_in_mid_episode_begins_with_a_key_frame(rig, video_site, number, tally):
     gop = 15
     cell = VideoCell(
         rig, config_of(rig.folder / "recordings", "ffmpeg", camera_gop=gop), video_site("ffmpeg")
@@ -279,4 +294,5 @@ def test_a_camera_that_restarts_in_mid_episode_begins_with_a_key_frame(rig, vide
     # one that was killed is there for DDS a while longer
     how = "its publisher restarted 1 times" if number == signal.SIGINT else topic_of("ffmpeg")
     assert any(how in reason for reason in record.incomplete_reasons), record.incomplete_reasons
+    tally("restarts survived")
     exported(bag_path, rig.folder / "dataset")
