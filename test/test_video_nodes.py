@@ -3,11 +3,13 @@
 import os
 import signal
 import sys
+from array import array
 from dataclasses import replace
 from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
 import pytest
 from export_cases import lines, sources
 from recorder_studio import Studio
@@ -33,6 +35,9 @@ from piper_collect.config.load import dump_session
 from piper_collect.config.profile import load_profile
 from piper_collect.config.video_transports import VIDEO_MESSAGES
 from piper_collect.imaging.h264 import units
+from piper_collect.imaging.h264_encoder import H264Encoder
+from piper_collect.imaging.strip import write_strip
+from piper_collect.nodes.convert import stamp_msg
 from piper_collect.pipelines.bag_episodes import ExportOptions
 from piper_collect.pipelines.export import export
 from piper_collect.pipelines.strip_check import check_strips
@@ -41,6 +46,7 @@ from piper_collect.pipelines.validate import validate_dataset
 TRANSPORTS = tuple(VIDEO_MESSAGES)
 INSTALLED = [name for name, video in VIDEO_MESSAGES.items() if find_spec(video.package) is not None]
 SLICE, IDR, SPS, PPS = 1, 5, 7, 8
+ONE_KEY = 100_000
 
 
 @pytest.fixture
@@ -228,26 +234,80 @@ def exported(bag_path: Path, root: Path) -> None:
     assert strips.ok, strips
 
 
-def test_a_recorder_that_comes_between_two_key_frames_has_nothing_before_the_second(rig, video_site, tally):
+def test_an_episode_that_begins_between_two_key_frames_has_all_that_its_first_frame_needs(rig, video_site):
     gop = 45
-    cell = VideoCell(
-        rig, config_of(rig.folder / "recordings", "ffmpeg", camera_gop=gop), video_site("ffmpeg")
-    )
-    cell.hear(1)
+    config = config_of(rig.folder / "recordings", "ffmpeg", camera_gop=gop)
+    cell = VideoCell(rig, config, video_site("ffmpeg"))
     cell.start_recorder()
-    rig.until(lambda: cell.heard[-1].pts % gop == 1, "no key frame")
+    rig.until(lambda: cell.heard[-1].pts % gop == 2, "no key frame")
     cell.start_episode()
-    begun = len(cell.heard)
-    rig.until(lambda: any(p.flags & 1 for p in cell.heard[begun:]), "no key frame")
+    begun = cell.heard[-1].pts
     cell.hear(20)
     bag_path = cell.stop_episode()
-    _, whole, notes, _ = look_at(cell, bag_path, gop)
-    before = whole.index(True)
-    assert before > 0, "the episode began with a key frame"
-    assert all(whole[before:])
-    assert notes == [f"{CAMERA}: {before} frames before the first key frame cannot be decoded: left out"]
-    tally("frames told that cannot be decoded", before)
+    packets, whole, notes, record = look_at(cell, bag_path, gop)
+    assert all(whole)
+    assert not [n for n in notes if "cannot be decoded" in n]
+    numbers = [p.pts for p in packets]
+    assert numbers == list(range(numbers[0], numbers[-1] + 1))
+    assert (numbers[0] % gop, begun - numbers[0] < gop) == (0, True)
+    # what came before the start is there for the decoder alone
+    assert stamp_of(packets[0]) < record.start_ns
     exported(bag_path, rig.folder / "dataset")
+    first = sources(rig.folder / "dataset")[0]["t0_ns"]
+    assert record.start_ns <= first < record.start_ns + 10**9
+
+
+class HandMadeCamera:
+    """Sends a picture of one stream whenever it is told to."""
+
+    def __init__(self, rig) -> None:
+        self.rig = rig
+        self.publisher = rig.publisher(video_class("ffmpeg"), topic_of("ffmpeg"))
+        self.begin()
+
+    def begin(self) -> None:
+        """With a key frame, the only one."""
+        self.encoder = H264Encoder(*SIZE, fps=30.0, gop=ONE_KEY)
+        self.sent_ns: list[int] = []
+
+    def take(self, *, lost: bool = False) -> None:
+        stamp_ns = self.rig.now_ns()
+        rgb = np.full((SIZE[1], SIZE[0], 3), 100, np.uint8)
+        write_strip(rgb, stamp_ns=stamp_ns, camera=0, frame=0)
+        packet = self.encoder.encode(rgb)
+        if lost:
+            return
+        message = video_class("ffmpeg")(width=SIZE[0], height=SIZE[1], encoding="h264", pts=packet.number)
+        message.header.stamp = stamp_msg(stamp_ns)
+        message.data = array("B", packet.data)
+        self.publisher.publish(message)
+        self.sent_ns.append(stamp_ns)
+
+
+def test_a_recorder_that_comes_between_two_key_frames_has_nothing_before_the_second(rig, video_site, tally):
+    config = config_of(rig.folder / "recordings", "ffmpeg")
+    cell = VideoCell(rig, config, video_site("ffmpeg"), with_camera=False)
+    camera = HandMadeCamera(rig)
+    camera.take(lost=True)  # the key frame, before anybody listens
+    cell.start_recorder(meanwhile=camera.take)
+    cell.start_episode()
+    for _ in range(2):
+        first = len(cell.heard)
+        for number in range(20):
+            camera.take()
+            rig.until(lambda n=first + number: len(cell.heard) > n, "a packet is missing")
+        second, sent_ns = camera.sent_ns[-20:], camera.sent_ns
+        camera.begin()
+    bag_path = cell.stop_episode()
+    packets, whole, notes, _ = look_at(cell, bag_path, ONE_KEY)
+    before = whole.index(True)
+    assert before >= 20
+    assert [stamp_of(p) for p in packets[before:]] == second == sent_ns
+    assert all(whole[before:])
+    said = f"{CAMERA}: {before} frames before the first key frame cannot be decoded: left out"
+    assert [n for n in notes if "cannot be decoded" in n] == [said]
+    exported(bag_path, rig.folder / "dataset")
+    tally("frames told that cannot be decoded", before)
 
 
 def test_a_lost_packet_takes_the_frames_up_to_the_next_key_frame_with_it(rig, video_site, tally):
@@ -264,10 +324,11 @@ def test_a_lost_packet_takes_the_frames_up_to_the_next_key_frame_with_it(rig, vi
     assert len(missing) >= 2
     before, lost = whole.index(True), whole[whole.index(True) :].count(False)
     said = [f"{CAMERA}: {before} frames before the first key frame cannot be decoded: left out"][: before > 0]
-    said.append(
+    said += [
         f"{CAMERA}: packets of the video were lost: {lost} frames, from there to the next key frame, "
         "cannot be decoded: left out"
-    )
+    ][: lost > 0]
+    assert before + lost > 0
     assert [n for n in notes if "cannot be decoded" in n] == said
     tally("frames told that cannot be decoded", before + lost)
     exported(bag_path, rig.folder / "dataset")

@@ -43,7 +43,9 @@ def topic_of(transport: str) -> str:
 class VideoCell:
     """The nodes of ``config`` that an episode needs, and what the test hears of them."""
 
-    def __init__(self, rig: Rig, config: SessionConfig, site: Path | None) -> None:
+    def __init__(
+        self, rig: Rig, config: SessionConfig, site: Path | None, *, with_camera: bool = True
+    ) -> None:
         from piper_collect.msg import RecorderStatus
 
         from piper_collect.nodes.qos import LATCHED_QOS
@@ -52,17 +54,20 @@ class VideoCell:
         self.transport = config.cameras[CAMERA].transport
         self.statuses = rig.listen(RecorderStatus, "recorder/status", LATCHED_QOS)
         self.heard = rig.listen(video_class(self.transport), topic_of(self.transport))
-        self.camera = self.start_camera()
+        self.camera = self.start_camera() if with_camera else None
         rig.start("arm_sim_node", config)
         rig.start("teleop_node", config)
 
     def start_camera(self):
         return self.rig.start("camera_sim_node", self.config, site=self.site, camera=CAMERA)
 
-    def start_recorder(self):
-        recorder = self.rig.start("recorder_node", self.config, site=self.site, look_s=LOOK_S)
-        self.rig.until(lambda: self.statuses and self.statuses[-1].state == READY, "no episode can start")
-        return recorder
+    def start_recorder(self, *, meanwhile=None) -> None:
+        self.rig.start("recorder_node", self.config, site=self.site, look_s=LOOK_S)
+        self.rig.until(
+            lambda: self.statuses and self.statuses[-1].state == READY,
+            "no episode can start",
+            meanwhile=meanwhile,
+        )
 
     def start_episode(self) -> None:
         from piper_collect.srv import StartEpisode
