@@ -42,6 +42,7 @@ from piper_collect.pipelines.bag_episodes import ExportOptions
 from piper_collect.pipelines.export import export
 from piper_collect.pipelines.strip_check import check_strips
 from piper_collect.pipelines.validate import validate_dataset
+from piper_collect.pipelines.validate_bag import validate_bag
 
 TRANSPORTS = tuple(VIDEO_MESSAGES)
 INSTALLED = [name for name, video in VIDEO_MESSAGES.items() if find_spec(video.package) is not None]
@@ -255,6 +256,9 @@ def test_an_episode_that_begins_between_two_key_frames_has_all_that_its_first_fr
     exported(bag_path, rig.folder / "dataset")
     first = sources(rig.folder / "dataset")[0]["t0_ns"]
     assert record.start_ns <= first < record.start_ns + 10**9
+    findings = validate_bag(bag_path, profile=load_profile("piper")).findings
+    assert [f for f in findings if f.level == "error"] == []
+    assert [f for f in findings if CAMERA in str(f) and "before" in str(f)] == []
 
 
 class HandMadeCamera:

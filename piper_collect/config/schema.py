@@ -312,7 +312,7 @@ class SimSettings:
         camera_drop_every: Every so many frames one is captured and not published; 0 for never. Of a video
             it is the packet that is missing: the frames up to the next key frame refer to it.
         camera_gop: Of a camera with ``transport: ffmpeg`` or ``foxglove``: frames from one key frame to the
-            next. With 1 each frame is one, so that an episode may begin with any.
+            next. With 1 each frame is one, so that a dataset's video may begin with any.
         truth_dir: Folder for the truth logs (joints, frames); empty for none.
     """
 
