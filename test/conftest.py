@@ -1,6 +1,7 @@
 """Fixtures of several test files; ROS is imported only when one that starts nodes is used."""
 
 import os
+import shutil
 import signal
 import tempfile
 import uuid
@@ -97,6 +98,8 @@ def vendor_site(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Pat
 
     if not (SHARE / "rosidl_generator_py" / "resource").is_dir():
         pytest.skip("the generators of the ROS wheels are not there: a vendor's messages cannot be made")
+    if not shutil.which("gcc") or not shutil.which("g++"):
+        pytest.skip("gcc and g++ are not there: a vendor's messages cannot be made")
     made: dict[str, Path] = {}
 
     def site(package: str) -> Path:

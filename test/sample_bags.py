@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image as PilImage
 from rosbags.typesys import Stores, get_types_from_msg, get_typestore
+from video_definitions import COMPRESSED_VIDEO, FFMPEG_PACKET, VIDEO_DEFINITIONS
 
 from piper_collect.bag.backends import choose_storage
 from piper_collect.bag.storage import BagWriter, QosProfile, TopicInfo
@@ -25,16 +26,6 @@ QUEST_INPUT = "piper_collect/msg/QuestInput"
 IMAGE = "sensor_msgs/msg/Image"
 CAMERA_INFO = "sensor_msgs/msg/CameraInfo"
 COMPRESSED = "sensor_msgs/msg/CompressedImage"
-FFMPEG_PACKET = "ffmpeg_image_transport_msgs/msg/FFMPEGPacket"
-COMPRESSED_VIDEO = "foxglove_msgs/msg/CompressedVideo"
-VIDEO_DEFINITIONS = {
-    FFMPEG_PACKET: (
-        "std_msgs/Header header\nint32 width\nint32 height\nstring encoding\nuint64 pts\nuint8 flags\n"
-        "bool is_bigendian\nuint8[] data\n"
-    ),
-    COMPRESSED_VIDEO: ("builtin_interfaces/Time timestamp\nstring frame_id\nuint8[] data\nstring format\n"),
-}
-"""Fields of messages that no package here brings."""
 
 
 def make_writer(storage_id: str) -> BagWriter:

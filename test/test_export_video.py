@@ -128,6 +128,47 @@ def test_frames_that_cannot_be_decoded_are_left_out_and_counted(tmp_path: Path) 
     assert video_numbers(mp4(tmp_path / "ds")) == [5, *range(12, FRAMES)]
 
 
+@pytest.mark.parametrize("transport", ["ffmpeg", "foxglove"])
+def test_a_whole_group_of_frames_that_is_lost_is_noticed(tmp_path: Path, transport: str) -> None:
+    packets = encoded(pictures(30), keys=range(0, 30, 5))
+    missing = packets[:13] + packets[18:]  # 12 is the third of its group, 18 the fourth of the next
+    summary = run(video_bag(tmp_path / "bag", missing, transport, frames=30), tmp_path / "ds", "piper")
+    assert any(n.startswith("cam: packets of the video were lost: 2 frames") for n in summary.bags[0].notes)
+    assert video_numbers(mp4(tmp_path / "ds")) == [*range(1, 13), *range(20, 30)]
+
+
+def joined(*streams: Sequence[tuple[int, bytes]]) -> list[tuple[int, bytes]]:
+    """Streams one behind the other, as of a camera that begins anew."""
+    return [(k, packet) for k, (_, packet) in enumerate(p for stream in streams for p in stream)]
+
+
+def test_a_camera_that_began_anew_is_taken_over_as_it_is(tmp_path: Path) -> None:
+    images = pictures(FRAMES)
+    again = joined(encoded(images[:12], keys=(0, 1, 6)), encoded(images[12:], keys=(0, 5)))
+    summary = run(video_bag(tmp_path / "bag", again), tmp_path / "ds", "piper")
+    assert note_of(summary) == "cam: its H.264 is taken over as it is"
+    assert video_numbers(mp4(tmp_path / "ds")) == list(range(1, FRAMES))
+    for got, wanted in zip(video_planes(mp4(tmp_path / "ds")), decoded(p for _, p in again[1:]), strict=True):
+        np.testing.assert_array_equal(got, wanted)
+
+
+def test_a_camera_that_began_anew_with_other_parameters_is_encoded_anew(tmp_path: Path) -> None:
+    images = pictures(FRAMES)
+    again = joined(encoded(images[:12], keys=(0, 1, 6)), encoded(images[12:], crf=26))
+    summary = run(video_bag(tmp_path / "bag", again), tmp_path / "ds", "piper")
+    assert note_of(summary) == "cam: its H.264 is encoded anew: its parameters change on the way"
+    assert video_numbers(mp4(tmp_path / "ds")) == list(range(1, FRAMES))
+
+
+def test_a_camera_whose_first_packets_were_missed_when_it_began_anew(tmp_path: Path) -> None:
+    images = pictures(FRAMES)
+    first, second = encoded(images[:12], keys=(0, 1)), encoded(images[12:], keys=(0, 5))
+    again = [*first, *((k + 12, packet) for k, packet in second[3:])]  # 11 is followed by number 3 of another
+    summary = run(video_bag(tmp_path / "bag", again), tmp_path / "ds", "piper")
+    assert any("packets of the video were lost: 2 frames" in n for n in summary.bags[0].notes)
+    assert video_numbers(mp4(tmp_path / "ds")) == [*range(1, 12), *range(17, 20)]
+
+
 def refused(bag: Path, tmp_path: Path) -> str:
     (outcome,) = run(bag, tmp_path / "ds", "train").bags
     assert outcome.status == "failed"

@@ -63,6 +63,52 @@ def test_which_packets_can_be_decoded() -> None:
     assert looks([0, 1, 2, 14, 20]) == "KppLK"
 
 
+WHOLE_GROUP = [*range(23), *range(33, 45)]  # 22 and 33 have following numbers
+
+
+@pytest.mark.parametrize("told_by", ["count", "time", "nothing"])
+def test_a_loss_from_one_number_to_the_next_shows_by_the_senders_count_or_the_time(told_by) -> None:
+    packets = [p for _, p in encoded(pictures(45), keys=(0, 10, 20, 30, 40))]
+    parser = StreamParser()
+
+    def look(k):
+        known = {"count": {"count": k}, "time": {"stamp_ns": 10**9 + k * 33_333_333}, "nothing": {}}[told_by]
+        seen = parser.add(packets[k], **known)
+        return "K" if seen.is_key else "p" if seen.is_decodable else "L" if seen.is_after_loss else "-"
+
+    lost = "p" if told_by == "nothing" else "L"
+    assert "".join(map(look, WHOLE_GROUP)) == "Kppppppppp" * 2 + "Kpp" + 7 * lost + "Kpppp"
+
+
+def test_a_sender_that_began_anew_is_not_followed_without_its_key_frame() -> None:
+    packets = [p for _, p in encoded(pictures(30), keys=(0, 12))]
+    for known in (lambda k: {"count": k}, lambda k: {"stamp_ns": 10**9 + k * 33_333_333}):
+        parser = StreamParser()
+        for k in range(17):
+            assert parser.add(packets[k], **known(k)).is_decodable
+        # the new stream, half a second later, at the number that would have come next
+        later = {name: value + 15 * 33_333_333 for name, value in known(17).items() if name == "stamp_ns"}
+        look = parser.add(packets[5], **(later or {"count": 5}))
+        assert (look.is_decodable, look.is_after_loss) == (False, True)
+        assert parser.add(packets[0]).is_decodable
+
+
+def test_a_camera_that_pauses_or_counts_otherwise_loses_nothing() -> None:
+    packets = [p for _, p in encoded(pictures(60), keys=range(0, 60, 10))]
+    rng = np.random.default_rng(1)
+    steps = np.where(rng.random(60) < 0.1, 200_000_000, 33_333_333)  # shorter than ten pictures
+    stamps = 10**9 + np.cumsum(steps)
+    for count in (lambda k: None, lambda k: 0, lambda k: 3000 * k, lambda k: k + (k > 30) * 4):
+        parser = StreamParser()
+        looks = [
+            parser.add(packets[k], stamp_ns=int(stamps[k]), count=count(k)).is_decodable for k in range(60)
+        ]
+        assert all(looks)
+    parser = StreamParser()
+    paused = [int(s) + (k > 35) * 10**10 for k, s in enumerate(stamps)]
+    assert all(parser.add(packets[k], stamp_ns=paused[k], count=k).is_decodable for k in range(60))
+
+
 def test_what_is_no_h264() -> None:
     for payload in (
         b"",

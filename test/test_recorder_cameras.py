@@ -114,10 +114,18 @@ def test_a_driver_that_sends_only_while_subscribed_is_recorded_from_the_first_mo
     assert stamps[-20:] == wanted
 
 
-def test_a_missing_compression_plugin_is_named_where_the_raw_images_are_there(rig):
-    studio = Studio(rig, camera_config(rig.folder / "recordings", transport="compressed"))
+@pytest.mark.parametrize(
+    ("transport", "plugin"),
+    [
+        ("compressed", "image_transport_plugins"),
+        ("ffmpeg", "ffmpeg_image_transport"),
+        ("foxglove", "foxglove_compressed_video_transport"),
+    ],
+)
+def test_a_missing_compression_plugin_is_named_where_the_raw_images_are_there(rig, transport, plugin):
+    studio = Studio(rig, camera_config(rig.folder / "recordings", transport=transport))
     camera = Camera(studio)
-    said = f"{TOPIC}/compressed: nobody publishes it, but {TOPIC} is there: install image_transport_plugins"
+    said = f"{TOPIC}/{transport}: nobody publishes it, but {TOPIC} is there: install {plugin} where"
     rig.until(
         lambda: studio.status and said in studio.status.message, "not told", meanwhile=feed(studio, camera)
     )

@@ -1,6 +1,7 @@
 """Message packages of vendors, made for the tests by ROS's own generators: DDS carries the real types.
 
-No registry has piper_msgs (Piper_ros), agx_arm_msgs (agx_arm_ros) and realsense2_camera_msgs (realsense-ros).
+No registry has piper_msgs (Piper_ros), agx_arm_msgs (agx_arm_ros), realsense2_camera_msgs (realsense-ros),
+ffmpeg_image_transport_msgs and foxglove_msgs.
 The interfaces below have their fields, types and order. As a program: ``vendor_packages.py OUT NAME``.
 """
 
@@ -11,6 +12,7 @@ import sysconfig
 from pathlib import Path
 
 import numpy
+from video_definitions import COMPRESSED_VIDEO, FFMPEG_PACKET, VIDEO_DEFINITIONS
 
 PREFIX = Path(sys.prefix)
 SHARE = PREFIX / "share"
@@ -60,6 +62,8 @@ INTERFACES = {
             )
         ),
     },
+    "ffmpeg_image_transport_msgs": {"msg/FFMPEGPacket.msg": VIDEO_DEFINITIONS[FFMPEG_PACKET]},
+    "foxglove_msgs": {"msg/CompressedVideo.msg": VIDEO_DEFINITIONS[COMPRESSED_VIDEO]},
 }
 
 

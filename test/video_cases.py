@@ -29,6 +29,7 @@ def encoded(
     codec="libx264",
     full_range=False,
     matrix=None,
+    crf=18,
 ) -> list[tuple[int, bytes]]:
     """The packets, in the order of decoding, each with the number of its picture.
 
@@ -43,7 +44,7 @@ def encoded(
     encoder.color_range = 2 if full_range else 1
     if matrix is not None:
         encoder.colorspace = matrix
-    encoder.options = {"preset": "veryfast", "sc_threshold": "0", "forced-idr": "1", "crf": "18"}
+    encoder.options = {"preset": "veryfast", "sc_threshold": "0", "forced-idr": "1", "crf": str(crf)}
     if b_frames:
         encoder.options |= {"b_strategy": "0"}
     packets = []

@@ -113,7 +113,7 @@ class PacketLog:
         Raises:
             ImageError: It is none, or pictures of another size begin with it.
         """
-        look = self._parser.add(packet.payload)
+        look = self._parser.add(packet.payload, stamp_ns=packet.stamp_ns, count=packet.count)
         self._flags.append(
             _KEY * look.is_key | _DECODABLE * look.is_decodable | _AFTER_LOSS * look.is_after_loss
         )

@@ -111,6 +111,22 @@ class Definitions:
             raise BagError("message definitions clash", where=folder, got=err) from err
         return tuple(sorted(types))
 
+    def register_fields(self, types: Mapping[str, str]) -> None:
+        """Learn types by the text of their definitions, those within them too; known ones stay.
+
+        Raises:
+            BagError: A text cannot be read.
+        """
+        found = {}
+        for name, text in types.items():
+            if self.knows(name):
+                continue
+            try:
+                found.update(get_types_from_msg(text, name))
+            except TypesysError as err:
+                raise BagError("message definition cannot be read", where=name, got=err) from err
+        self._store.register(found)
+
     def knows(self, type_name: str) -> bool:
         """Whether the type can be decoded by name."""
         return full_type_name(type_name) in self._store.fielddefs

@@ -5,14 +5,13 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 
 from piper_collect.bag.definitions import full_type_name
+from piper_collect.config.video_transports import COMPRESSED_VIDEO, FFMPEG_PACKET
 from piper_collect.core.types import CameraFrame
 from piper_collect.errors import BagError, ImageError
 from piper_collect.imaging.frames import H264, parse_compressed_format
 from piper_collect.imaging.h264 import StreamParser
 from piper_collect.imaging.h264_decoder import H264Decoder
 
-FFMPEG_PACKET = "ffmpeg_image_transport_msgs/msg/FFMPEGPacket"
-COMPRESSED_VIDEO = "foxglove_msgs/msg/CompressedVideo"
 VIDEO_TYPES = (FFMPEG_PACKET, COMPRESSED_VIDEO)
 """Messages with a packet of a video each."""
 
@@ -36,7 +35,9 @@ def camera_frame(topic: str, message: object, stamp_ns: int) -> CameraFrame:
     kind = full_type_name(str(getattr(message, "__msgtype__", "")))
     if kind in VIDEO_TYPES:
         said = str(getattr(message, "encoding" if kind == FFMPEG_PACKET else "format", ""))
-        return _packet(topic, said, stamp_ns, payload)
+        number = getattr(message, "pts", None)
+        count = None if number is None else int(number)
+        return _packet(topic, said, stamp_ns, payload, count)
     if hasattr(message, "encoding"):
         return CameraFrame(
             stamp_ns=stamp_ns,
@@ -68,7 +69,7 @@ def pictures_of(frames: Iterable[CameraFrame]) -> Iterator[CameraFrame]:
     for frame in frames:
         if frame.encoding != H264:
             yield frame
-        elif parser.add(frame.payload).is_decodable:
+        elif parser.add(frame.payload, stamp_ns=frame.stamp_ns, count=frame.count).is_decodable:
             yield from decoder.decode(frame)
     yield from decoder.rest()
 
@@ -83,11 +84,13 @@ def no_key_frame(topic: str, packets: int) -> ImageError:
     )
 
 
-def _packet(topic: str, said: str, stamp_ns: int, payload: memoryview) -> CameraFrame:
+def _packet(topic: str, said: str, stamp_ns: int, payload: memoryview, count: int | None) -> CameraFrame:
     """``said`` is the codec, or the encoder's name in older packets, and what is behind a semicolon."""
     codec = said.partition(";")[0].strip().lower()
     if codec not in (H264, "libx264") and not codec.startswith("h264_"):
         raise ImageError(
             "video of this format is not exported", where=topic, got=said or "no format", valid=(H264,)
         )
-    return CameraFrame(stamp_ns=stamp_ns, encoding=H264, height=0, width=0, step=0, payload=payload)
+    return CameraFrame(
+        stamp_ns=stamp_ns, encoding=H264, height=0, width=0, step=0, payload=payload, count=count
+    )

@@ -77,7 +77,7 @@ class ImageSurvey:
     def _add_packet(self, packet: CameraFrame, *, keep: bool) -> None:
         """Decode all that can be; a picture is kept in place of one that cannot."""
         self._wanted += keep
-        look = self._video.add(packet.payload)
+        look = self._video.add(packet.payload, stamp_ns=packet.stamp_ns, count=packet.count)
         if self._video.sequence is not None:
             self.sizes[self._video.sequence.height, self._video.sequence.width] += 1
         if not look.is_decodable:

@@ -309,7 +309,10 @@ class SimSettings:
         camera_jitter_ms: Standard deviation of the capture time about the nominal tick.
         camera_hiccup_every: Every so many frames one comes ``camera_hiccup_ms`` late; 0 for never.
         camera_hiccup_ms: How late.
-        camera_drop_every: Every so many frames one is captured and not published; 0 for never.
+        camera_drop_every: Every so many frames one is captured and not published; 0 for never. Of a video
+            it is the packet that is missing: the frames up to the next key frame refer to it.
+        camera_gop: Of a camera with ``transport: ffmpeg`` or ``foxglove``: frames from one key frame to the
+            next. With 1 each frame is one, so that a dataset's video may begin with any.
         truth_dir: Folder for the truth logs (joints, frames); empty for none.
     """
 
@@ -322,11 +325,13 @@ class SimSettings:
     camera_hiccup_every: int = 0
     camera_hiccup_ms: float = 60.0
     camera_drop_every: int = 0
+    camera_gop: int = 1
     truth_dir: str = ""
 
     def __post_init__(self) -> None:
         if len(self.episode_s) != len(self.outcomes):
             raise ValueError(f"episode_s has {len(self.episode_s)} values and outcomes {len(self.outcomes)}")
+        check_positive(self, "camera_gop")
 
 
 def _check_latency(latency_ms: float) -> None:

@@ -94,7 +94,8 @@ def _own_topics(config: SessionConfig) -> Iterator[tuple[Origin, str, tuple[str,
     if config.devices.cameras == "sim":
         for name, camera in config.cameras.items():
             base = raw_image_topic(name, camera)
-            topics = (base, f"{base}/compressed", camera_info_topic(name, camera))
+            pictures = (base, f"{base}/compressed", image_topic(name, camera))
+            topics = (*pictures, camera_info_topic(name, camera))
             yield "simulated", f"camera_sim_node of {name}", topics
 
 

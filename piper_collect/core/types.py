@@ -75,6 +75,7 @@ class CameraFrame:
         payload: The image bytes as recorded.
         big_endian: Byte order of 16-bit raw encodings.
         matrix: Of YCbCr in a decoded video, by its code in ITU-T H.273; 2 where it names none.
+        count: Of a packet of a video, its number as its sender counts; None where it does not.
     """
 
     stamp_ns: int
@@ -85,6 +86,7 @@ class CameraFrame:
     payload: bytes | memoryview
     big_endian: bool = False
     matrix: int = 2
+    count: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from piper_collect.errors import ImageError
+from piper_collect.imaging.h264_gaps import UnseenGaps
 
 _SLICE, _IDR, _SPS, _PPS = 1, 5, 7, 8
 _B_SLICES = (1, 6)
@@ -49,8 +50,9 @@ class SequenceParameters:
 class PacketLook:
     """One packet, which is one picture.
 
-    A loss shows by the number of a picture, which counts from the key frame before: it does not where just as
-    many packets are lost as lie between two key frames.
+    A loss shows by the number of a picture, which counts from the key frame before. Where just as many
+    packets are lost as lie between two key frames it does not; then the sender's own count shows it, or the
+    time.
 
     Attributes:
         is_key: Whether decoding can begin with it.
@@ -81,14 +83,20 @@ class StreamParser:
         self._sets: dict[tuple[int, int], bytes] = {}
         self._reference_num: int | None = None
         self._lost = False
+        self._gaps = UnseenGaps()
 
     @property
     def parameter_sets(self) -> bytes:
         """The newest parameter sets, as a byte stream."""
         return b"".join(b"\x00\x00\x00\x01" + unit for _, unit in sorted(self._sets.items()))
 
-    def add(self, payload: bytes | memoryview) -> PacketLook:
+    def add(self, payload: bytes | memoryview, *, stamp_ns: int = 0, count: int | None = None) -> PacketLook:
         """Look at the next packet.
+
+        Args:
+            payload: Its bytes.
+            stamp_ns: Its capture time; 0 where it is not known.
+            count: Its number as its sender counts; None where it does not.
 
         Raises:
             ImageError: It is no byte stream of Annex B, has no picture, or a header is damaged.
@@ -100,7 +108,7 @@ class StreamParser:
                 if kind in (_SPS, _PPS):
                     self._learn(kind, unit)
                 elif kind in (_SLICE, _IDR) and look is None:
-                    look = self._picture(unit, kind)
+                    look = self._picture(unit, kind, stamp_ns, count)
         except IndexError as err:
             raise ImageError("a header of the H.264 packet is cut off", got=_seen(payload)) from err
         if look is None:
@@ -109,6 +117,7 @@ class StreamParser:
                 expected="NAL units of a picture behind start codes (Annex B)",
                 got=_seen(payload),
             )
+        self._gaps.add(stamp_ns, count, is_key=look.is_key, follows=look.is_decodable)
         return look
 
     def _learn(self, kind: int, unit: bytes) -> None:
@@ -123,7 +132,7 @@ class StreamParser:
         if kind == _SPS:
             self.sequence = parse_sequence(unit)
 
-    def _picture(self, unit: bytes, kind: int) -> PacketLook:
+    def _picture(self, unit: bytes, kind: int, stamp_ns: int, count: int | None) -> PacketLook:
         is_key = kind == _IDR and self.sequence is not None
         if self.sequence is None:
             return PacketLook(is_key=False, is_decodable=False, is_after_loss=False, has_b=False)
@@ -141,6 +150,7 @@ class StreamParser:
                 expected.add(self._reference_num)
             if number not in expected and not self.sequence.gaps_allowed:
                 self._lost = True
+            self._lost = self._lost or self._gaps.may_hide_loss(stamp_ns, count)
             if unit[0] & 0x60:  # a picture that others refer to
                 self._reference_num = number
         begun = self._reference_num is not None

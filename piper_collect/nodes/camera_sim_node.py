@@ -1,4 +1,7 @@
-"""A simulated camera: draws the arm, writes the capture time into the picture, misbehaves on demand."""
+"""A simulated camera: draws the arm, writes the capture time into the picture, misbehaves on demand.
+
+It sends raw pictures and JPEG, and H.264 where that is the camera's transport.
+"""
 
 import time
 import zlib
@@ -9,6 +12,7 @@ import simplejpeg
 from sensor_msgs.msg import CameraInfo, CompressedImage, Image, JointState
 
 from piper_collect.config.names import arm_topics, camera_info_topic, raw_image_topic
+from piper_collect.config.schema import VIDEO_TRANSPORTS
 from piper_collect.core.kinematics import WORKING_POSE_RAD, PiperKinematics
 from piper_collect.core.se3 import matrix_from_pose
 from piper_collect.errors import ConfigError
@@ -18,6 +22,7 @@ from piper_collect.nodes.convert import joints_and_width, stamp_msg
 from piper_collect.nodes.qos import LATEST_QOS, STREAM_QOS
 from piper_collect.nodes.runtime import SessionNode, run_node
 from piper_collect.nodes.truth_log import TruthLog
+from piper_collect.nodes.video_publisher import VideoPublisher
 
 JPEG_QUALITY = 90
 _LOOKING_AT_M = (0.2, 0.0, 0.18)
@@ -44,6 +49,9 @@ class CameraSimNode(SessionNode):
         base = raw_image_topic(self._name, self._settings)
         self._raw = self.create_publisher(Image, base, STREAM_QOS)
         self._jpeg = self.create_publisher(CompressedImage, f"{base}/compressed", STREAM_QOS)
+        self._video: VideoPublisher | None = None
+        if self._settings.transport in VIDEO_TRANSPORTS:
+            self._video = VideoPublisher(self, self._name, self._settings, self.config.sim.camera_gop)
         self._info = self.create_publisher(
             CameraInfo, camera_info_topic(self._name, self._settings), STREAM_QOS
         )
@@ -80,15 +88,16 @@ class CameraSimNode(SessionNode):
         stamp_ns = self.now_ns()
         dropped = bool(sim.camera_drop_every) and self._frame % sim.camera_drop_every == 0
         self._truth.write(self._frame, stamp_ns, int(not dropped))
-        if not dropped:
-            self._publish(stamp_ns)
+        self._publish(stamp_ns, dropped=dropped)
 
-    def _publish(self, stamp_ns: int) -> None:
-        raw, jpeg = self._raw.get_subscription_count(), self._jpeg.get_subscription_count()
+    def _publish(self, stamp_ns: int, *, dropped: bool) -> None:
+        raw = not dropped and self._raw.get_subscription_count()
+        jpeg = not dropped and self._jpeg.get_subscription_count()
+        video = self._video if self._video is not None and self._video.is_wanted() else None
         info = CameraInfo()
         info.header.stamp = stamp_msg(stamp_ns)
         info.header.frame_id = self._frame_id
-        if raw or jpeg:
+        if raw or jpeg or video:
             rgb, view = self._draw()
             write_strip(rgb, stamp_ns=stamp_ns, camera=self._number, frame=self._frame)
             if raw:
@@ -98,7 +107,9 @@ class CameraSimNode(SessionNode):
                 message = CompressedImage(header=info.header, format="rgb8; jpeg compressed bgr8")
                 message.data = array("B", encoded)
                 self._jpeg.publish(message)
-            if self._info.get_subscription_count():
+            if video:
+                video.take(info.header, rgb, dropped=dropped)
+            if not dropped and self._info.get_subscription_count():
                 self._info.publish(_pinhole(info, view))
 
     def _draw(self) -> tuple[np.ndarray, View]:

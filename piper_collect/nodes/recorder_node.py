@@ -67,7 +67,9 @@ class RecorderNode(SessionNode):
         self._state_since_ns = self._started_ns
         self._saved = 0
         self._contents = Contents(self.config)
-        self._topics = RawSubscriptions(self, self.config, self._receive, watch_pictures=True)
+        self._topics = RawSubscriptions(
+            self, self.config, self._receive, watch_pictures=True, keep_lead_ins=True
+        )
         self._devices = CameraDevices(self, self.config)
         self._status_publisher = self.create_publisher(RecorderStatus, RECORDER_STATUS_TOPIC, LATCHED_QOS)
         self.create_service(StartEpisode, "recorder/start_episode", self._start_episode)
@@ -202,8 +204,8 @@ class RecorderNode(SessionNode):
         self._host_clock.begin()
         for monitor in self._monitors():
             monitor.begin_episode(start_ns)
-        for topic, payload in self._topics.latched.items():
-            self._write(self._topics.monitors[topic], payload, start_ns)
+        for monitor, message in self._topics.early_messages(start_ns, self._fresh_ns()):
+            self._write(monitor, message.payload, message.receive_ns, message.publish_ns)
             if self._fault:
                 raise SessionError(self._fault)
         return recording.index

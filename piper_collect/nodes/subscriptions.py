@@ -1,6 +1,7 @@
 """Raw subscriptions to topics that may not be there yet, with the QoS that their publishers offer."""
 
-from collections.abc import Callable, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from time import time_ns
@@ -13,17 +14,21 @@ from rclpy.subscription import Subscription
 from rclpy.topic_endpoint_info import TopicEndpointInfo
 
 from piper_collect.bag.definitions import Codec, Definitions
+from piper_collect.bag.lead_in import EarlyMessage, LeadIn
 from piper_collect.bag.live_pictures import LivePictures
+from piper_collect.bag.pictures import is_video
 from piper_collect.bag.source_check import IMAGE_TYPES, SourceCheck
 from piper_collect.bag.storage import TopicInfo
 from piper_collect.config.names import camera_periods_ns, clock_policies, recorded_topics
 from piper_collect.config.schema import SessionConfig
 from piper_collect.config.share import share_dir
+from piper_collect.config.video_transports import VIDEO_MESSAGES, install_hint
 from piper_collect.core.live_clock import LiveClock
 from piper_collect.core.picture_watch import PictureWatch
 from piper_collect.core.topics import TopicMonitor
 from piper_collect.errors import BagError, ConfigError, PiperCollectError
 from piper_collect.nodes.company import full_name
+from piper_collect.nodes.message_fields import fields_by_type
 from piper_collect.nodes.qos import DEPTH, DEPTH_OF_NUMBERS, matching_qos, offered_profile
 
 Receiver = Callable[[TopicMonitor, bytes, int, int | None], None]
@@ -44,6 +49,7 @@ class RawSubscriptions:
         receive: Called with the topic's monitor, the serialized message, its receive time in ns, and the
             time in ns at which it was published; None where DDS does not say.
         watch_pictures: Whether the monitors of cameras are to notice frozen and black pictures.
+        keep_lead_ins: Whether to keep what an episode needs of cameras' videos from before its start.
 
     Attributes:
         monitors: By topic.
@@ -53,12 +59,20 @@ class RawSubscriptions:
     """
 
     def __init__(
-        self, node: Node, config: SessionConfig, receive: Receiver, *, watch_pictures: bool = False
+        self,
+        node: Node,
+        config: SessionConfig,
+        receive: Receiver,
+        *,
+        watch_pictures: bool = False,
+        keep_lead_ins: bool = False,
     ) -> None:
         wanted = recorded_topics(config)
         self.monitors = {name: TopicMonitor(name=name, required=needed) for name, needed in wanted.items()}
         self.topics: dict[str, TopicInfo] = {}
         self.latched: dict[str, bytes] = {}
+        self._lead_ins: dict[str, LeadIn] = {}
+        self._keep_lead_ins = keep_lead_ins
         self.wrong_setting: ConfigError | None = None
         self._node = node
         self._receive = receive
@@ -105,6 +119,20 @@ class RawSubscriptions:
         """What a bag needs to know of a subscribed topic."""
         return self.topics[name]
 
+    def early_messages(self, start_ns: int, fresh_ns: int) -> Iterator[tuple[TopicMonitor, EarlyMessage]]:
+        """What an episode that begins now needs of messages from before: latched ones, and lead-ins.
+
+        Args:
+            start_ns: The episode's start, which stands for the time of receipt of latched ones.
+            fresh_ns: A video whose newest packet is older has no lead-in.
+        """
+        for topic, payload in self.latched.items():
+            latched = EarlyMessage(payload=payload, receive_ns=start_ns, publish_ns=None)
+            yield self.monitors[topic], latched
+        for topic, lead_in in self._lead_ins.items():
+            for message in lead_in.messages(start_ns - fresh_ns):
+                yield self.monitors[topic], message
+
     def unread_reason(self, name: str, payload: bytes) -> str:
         """Why a message of a subscribed topic cannot be read as the session reads it; empty when it can."""
         try:
@@ -129,19 +157,21 @@ class RawSubscriptions:
         monitor.type, monitor.fault = type_name, ""
         try:
             message_class = _message_class(type_name)
-            self._learn(type_name)
+            self._learn(type_name, message_class)
             codec = self._definitions.codec(type_name)
             self._sources.check_type(monitor.name, type_name)
         except ConfigError as err:
             monitor.fault, self.wrong_setting = str(err), err
             return
         except (ImportError, AttributeError, BagError) as err:
-            monitor.fault = f"type {type_name} is not installed here: {err}"
+            hint = install_hint(type_name, os.environ.get("ROS_DISTRO", ""))
+            monitor.fault = f"type {type_name} is not installed here: {err}" + (hint and f" -> {hint}")
             return
         if monitor.name in self._subscriptions:
             self._node.destroy_subscription(self._subscriptions.pop(monitor.name)[0])
             self._newest.pop(monitor.name, None)
             self.latched.pop(monitor.name, None)  # it comes again, if its publisher is still there
+            self._lead_ins.pop(monitor.name, None)
         received = self._receiver(
             monitor, codec, keeps_last=qos.durability == DurabilityPolicy.TRANSIENT_LOCAL
         )
@@ -159,6 +189,9 @@ class RawSubscriptions:
     ) -> Callable[[bytes, Mapping[str, int]], None]:
         """What is called with each message of a topic."""
         pictures = LivePictures(monitor.name, monitor.pictures) if monitor.pictures is not None else None
+        lead_in: LeadIn | None = None
+        if self._keep_lead_ins and is_video(monitor.type) and monitor.name in self._sources.cameras:
+            lead_in = self._lead_ins[monitor.name] = LeadIn(monitor.name)
 
         def received(payload: bytes, info: Mapping[str, int]) -> None:
             receive_ns = info["received_timestamp"] or time_ns()  # not every middleware says it
@@ -176,8 +209,11 @@ class RawSubscriptions:
                 self._newest[monitor.name] = payload
                 if first:  # later ones wait for the next look round
                     monitor.fault = self._read_newest(monitor)
-            publish_ns = info.get("source_timestamp") or 0  # negative: DDS's word for an invalid time
-            self._receive(monitor, payload, receive_ns, publish_ns if publish_ns > 0 else None)
+            source_ns = info.get("source_timestamp") or 0  # negative: DDS's word for an invalid time
+            publish_ns = source_ns if source_ns > 0 else None
+            if lead_in is not None:
+                lead_in.take(codec, payload, receive_ns, publish_ns)
+            self._receive(monitor, payload, receive_ns, publish_ns)
 
         return received
 
@@ -195,11 +231,13 @@ class RawSubscriptions:
         return ""
 
     def _why_absent(self, name: str) -> str:
-        raw = name.removesuffix("/compressed")
-        if raw == name or not self._node.count_publishers(raw):
+        raw, _, transport = name.rpartition("/")
+        plugins = {"compressed": "image_transport_plugins"}
+        plugins |= {other: video.plugin for other, video in VIDEO_MESSAGES.items()}
+        if transport not in plugins or not self._node.count_publishers(raw):
             return ""
         return (
-            f", but {raw} is there: install image_transport_plugins where the camera's node runs and start it"
+            f", but {raw} is there: install {plugins[transport]} where the camera's node runs and start it"
             " again, or set the camera's transport: raw"
         )
 
@@ -210,15 +248,17 @@ class RawSubscriptions:
             self._newest.pop(name, None)
         self._senders[name] = senders
 
-    def _learn(self, type_name: str) -> None:
-        package = type_name.split("/")[0]
+    def _learn(self, type_name: str, message_class: type) -> None:
+        """From the package's files; from the class itself where the index of packages does not have them."""
         if self._definitions.knows(type_name):
             return
+        package = type_name.split("/")[0]
         try:
             share = get_package_share_directory(package)
-        except PackageNotFoundError as err:
-            raise BagError("no definition of this message type", where=type_name) from err
-        self._definitions.register_msgs(Path(share) / "msg", package)
+        except (PackageNotFoundError, OSError):  # OSError: no index at all, as with ROS from wheels
+            self._definitions.register_fields(fields_by_type(type_name, message_class))
+        else:
+            self._definitions.register_msgs(Path(share) / "msg", package)
 
     def _topic_info(self, name: str, type_name: str, publishers: Sequence[TopicEndpointInfo]) -> TopicInfo:
         return TopicInfo(
