@@ -124,7 +124,7 @@ def operator_step(
     Args:
         plan: What to record.
         state: From the last step; ``OperatorState()`` at the start.
-        now_ns: Time on the timeline of the stamps.
+        now_ns: Now, by a clock that nobody sets; the stamp of the sample too.
         recorder: What the recorder last said it does.
         ready: Whether it said that an episode can start.
         saved: Whole episodes in its session; None where it is not known, then it is not checked.

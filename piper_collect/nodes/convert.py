@@ -99,10 +99,13 @@ def position_and_xyzw(pose: Pose) -> tuple[tuple[float, float, float], tuple[flo
     return (p.x, p.y, p.z), (q.x, q.y, q.z, q.w)
 
 
-def topic_status_msg(monitor: TopicMonitor, now_ns: int, fresh_ns: int, *, running: bool) -> TopicStatus:
+def topic_status_msg(
+    monitor: TopicMonitor, now_ns: int, wall_ns: int, fresh_ns: int, *, running: bool
+) -> TopicStatus:
     """What the recorder's status says of one topic; counts are those of the episode that is ``running``.
 
-    What spoiled that episode stays told when it is over.
+    What spoiled that episode stays told when it is over. ``now_ns`` is by the clock that arrivals are counted
+    by, ``wall_ns`` by that of the stamps.
     """
     return TopicStatus(
         name=monitor.name,
@@ -110,7 +113,7 @@ def topic_status_msg(monitor: TopicMonitor, now_ns: int, fresh_ns: int, *, runni
         required=monitor.required,
         messages=monitor.messages if running else 0,
         rate_hz=monitor.rate_hz(now_ns),
-        age_s=monitor.age_s(now_ns),
+        age_s=monitor.age_s(now_ns, wall_ns),
         lost=monitor.lost if running else 0,
         reason=monitor.advice(now_ns, fresh_ns) or ("; ".join(monitor.flaws) if running else ""),
     )
@@ -287,12 +290,16 @@ def session_status_msg(view: SessionView, now_ns: int) -> SessionStatus:
     return status
 
 
-def session_view_of(status: SessionStatus) -> SessionView:
-    """The inverse of ``session_status_msg``."""
+def session_view_of(status: SessionStatus, heard_ns: int) -> SessionView:
+    """The inverse of ``session_status_msg``, but that ``start_ns`` is by the clock of ``heard_ns``.
+
+    The stamp and the start are by one clock, which was set or not; their difference is the length so far.
+    """
+    start_ns = stamp_ns(status.episode_start)
     return SessionView(
         state=_SESSION_STATES.get(status.state, "fault"),
         episode_index=status.episode_index,
-        start_ns=stamp_ns(status.episode_start),
+        start_ns=heard_ns - (stamp_ns(status.header.stamp) - start_ns) if start_ns else 0,
         saved=status.episodes_saved,
         task=status.task,
         text=status.text,
