@@ -14,8 +14,8 @@ TeleopState: TypeAlias = Literal["waiting", "holding", "following", "homing"]
 SILENT_S = 2.0
 """Recorder, arm and teleoperation report at 5 Hz or more; one that has not for so long has died."""
 
-_SAME_START_NS = 20_000_000
-"""What is counted by one clock and stamped by another differs by less, unless that was set."""
+_MOST_LATE_NS = 1_000_000_000
+"""A report that counts less of the same episode than that has come late; else another has begun."""
 
 NO_RECORDER = "waiting for the recorder"
 RECORDER_SILENT = "the recorder is silent"
@@ -31,7 +31,7 @@ class RecorderReport:
         heard_ns: When it arrived, by a clock that nobody sets.
         state: What it does.
         episode_index: Number of the running episode, or of the next one.
-        start_ns: When the running episode was started, by the clock of the stamps; 0 between episodes.
+        start_ns: When the running episode was started, by that clock; 0 between episodes.
         saved: Whole episodes in the session's folder.
         task: Task of the running episode, or of the next one.
         message: The last thing it said.
@@ -84,7 +84,7 @@ class TeleopReport:
 class SessionView:
     """The state of the session as the operator sees it; fields as in the SessionStatus message.
 
-    Where it is shown, ``start_ns`` is by the clock that its length is counted by, which nobody sets.
+    But ``start_ns`` is by a clock that nobody sets, so that the length of the episode can be counted by it.
     """
 
     state: SessionState
@@ -149,11 +149,12 @@ def shown_view(newest: SessionView | None, heard_ns: int, now_ns: int) -> Sessio
 
 
 def same_start(before: RecorderReport | None, report: RecorderReport) -> RecorderReport:
-    """The report, with the start of the running episode as it was told before while no clock was set."""
-    known = before is not None and before.start_ns and before.episode_index == report.episode_index
-    if before is None or not known or abs(report.start_ns - before.start_ns) > _SAME_START_NS:
+    """The report, with the running episode's start as the one before had it, where that came less late."""
+    if before is None or not (before.start_ns and report.start_ns):
         return report
-    return replace(report, start_ns=before.start_ns)
+    same = before.episode_index == report.episode_index
+    late = same and 0 <= report.start_ns - before.start_ns <= _MOST_LATE_NS
+    return replace(report, start_ns=before.start_ns) if late else report
 
 
 def arm_faults(arm: ArmReport) -> tuple[str, ...]:

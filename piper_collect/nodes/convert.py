@@ -218,7 +218,7 @@ def recorder_report(status: RecorderStatus, heard_ns: int) -> RecorderReport:
         heard_ns=heard_ns,
         state=_RECORDER_STATES.get(status.state, "fault"),
         episode_index=status.episode_index,
-        start_ns=stamp_ns(status.header.stamp) - elapsed_ns if elapsed_ns else 0,
+        start_ns=heard_ns - elapsed_ns if elapsed_ns else 0,
         saved=status.episodes_saved,
         task=status.task,
         message=status.message,
@@ -273,13 +273,20 @@ def teleop_status_msg(report: TeleopReport) -> TeleopStatus:
     return status
 
 
-def session_status_msg(view: SessionView, now_ns: int) -> SessionStatus:
-    """The state of the session as the operator sees it, as a message."""
+def session_status_msg(view: SessionView, now_ns: int, steady_ns: int) -> SessionStatus:
+    """The state of the session as the operator sees it, as a message.
+
+    Args:
+        view: The state.
+        now_ns: Now, for the stamps.
+        steady_ns: Now by the clock of the view's ``start_ns``.
+    """
+    start_ns = now_ns - (steady_ns - view.start_ns) if view.start_ns else 0
     states = {word: number for number, word in _SESSION_STATES.items()}
     status = SessionStatus(
         state=states[view.state],
         episode_index=view.episode_index,
-        episode_start=stamp_msg(view.start_ns),
+        episode_start=stamp_msg(start_ns),
         episodes_saved=view.saved,
         task=view.task,
         text=view.text,
@@ -293,7 +300,7 @@ def session_status_msg(view: SessionView, now_ns: int) -> SessionStatus:
 def session_view_of(status: SessionStatus, heard_ns: int) -> SessionView:
     """The inverse of ``session_status_msg``, but that ``start_ns`` is by the clock of ``heard_ns``.
 
-    The stamp and the start are by one clock, which was set or not; their difference is the length so far.
+    The stamp and the start in the message are by one clock: their difference is the length so far.
     """
     start_ns = stamp_ns(status.episode_start)
     return SessionView(

@@ -197,7 +197,7 @@ class ActionNode(SessionNode):
 
     def _publish_status(self) -> None:
         self._shown = self._view()
-        self._status.publish(session_status_msg(self._shown, self.now_ns()))
+        self._status.publish(session_status_msg(self._shown, self.now_ns(), self.steady_ns()))
 
 
 def main(arguments: list[str] | None = None) -> int:
