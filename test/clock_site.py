@@ -43,6 +43,21 @@ rclpy.node.Node.create_subscription = create_subscription
 """
 """A wall clock that a file sets, for the processes that have this on their Python path."""
 
+CAN_SITE = """
+import can.interfaces.udp_multicast.bus as bus
+
+_receive = bus.GeneralPurposeUdpMulticastBus.recv
+
+
+def receive(socket, timeout=None):
+    came = _receive(socket, timeout)
+    return came and (came[0], came[1], came[2] + _set() / 1e9)
+
+
+bus.GeneralPurposeUdpMulticastBus.recv = receive
+"""
+"""The same for when the machine took a frame from a CAN bus."""
+
 
 class SetClock:
     """Sets the clock of the nodes that are started with ``site`` on their path, and of what the test stamps.
@@ -52,11 +67,11 @@ class SetClock:
         ahead_ns: How far that clock is ahead of this machine's.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, can: bool = False) -> None:
         self._file = folder / "ahead_ns"
         self.site, self.ahead_ns = folder / "site", 0
         self.site.mkdir()
-        (self.site / "sitecustomize.py").write_text(SITE.format(file=str(self._file)))
+        (self.site / "sitecustomize.py").write_text(SITE.format(file=str(self._file)) + CAN_SITE * can)
 
     def set(self, ahead_ns: int) -> None:
         """Set it, for all at once."""

@@ -231,7 +231,7 @@ def test_old_commands_are_not_followed(alone):
 
 def test_a_clock_that_is_set_neither_stops_the_arm_nor_keeps_old_commands_alive(rig, tally):
     """Stamps are of simulation time, which a test may set; ages and timers are of one that nobody sets."""
-    bridge = Bridge(rig, FakePiperRos(rig), parameters={"use_sim_time": "true"}, watchdog_s=4.0)
+    bridge = Bridge(rig, FakePiperRos(rig), parameters={"use_sim_time": "true"}, watchdog_s=2.0)
     clock, obeyed = RosClock(rig), bridge.vendor.commands
     bridge.vendor.hear_the_arm()
     bridge.vendor.enabled = True
