@@ -26,15 +26,9 @@ settings.register_profile("explore", _PATIENT)
 settings.load_profile("seeded")
 
 
-LATE = ("test_keyboard.py",)
-"""About as long as those with nodes take longer than those that only compute; none that needs a port."""
-
-
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests that start nodes or a browser are marked ``nodes``: they mostly wait. Some are ``late``."""
+    """Tests that start nodes or a browser are marked ``nodes``: they mostly wait."""
     for item in items:
-        if item.path.name in LATE:
-            item.add_marker(pytest.mark.late)
         if {"ros_run", "chromium"} & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.nodes)
 
