@@ -208,6 +208,7 @@ def test_a_clock_that_is_set_trips_nobody_and_hides_no_silence(session, tally):
     answer = session.call("stop")
     assert answer.success
     assert "silent" not in answer.message
+    assert re.search(r"episode 0 saved: [0-9]{1,3}\.[0-9] s", answer.message), answer.message
 
     # the clock was set back by two hours just now: what falls silent is told all the same
     cell = session.cell

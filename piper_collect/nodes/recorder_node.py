@@ -280,7 +280,7 @@ class RecorderNode(SessionNode):
             result = (False, self._fault)
         else:
             self._saved += 1
-            seconds = (self._end_ns - recording.start_ns) / 1e9
+            seconds = (self._ended_ns - self._begun_ns) / 1e9
             text = f"episode {recording.index} saved: {seconds:.1f} s, {summary.message_count} messages"
             flaw = f"; INCOMPLETE: {'; '.join(reasons)}" if reasons else ""
             result = (True, f"{text}, {path}{flaw}")
