@@ -70,6 +70,7 @@ def open_page(
         panels=panels,
         take_input=take_input or samples.append,
         clock_ns=time.time_ns,
+        steady_ns=time.time_ns,
         tell=lines.append,
     )
     page = Page(

@@ -4,6 +4,7 @@ from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
+from clock_site import SetClock
 from ros_support import Rig
 
 from piper_collect.bag.reader import open_bag
@@ -12,9 +13,6 @@ from piper_collect.core.kinematics import JOINT_NAMES
 from piper_collect.nodes.qos import STREAM_QOS
 
 JOINTS, TARGET = "/arm/joint_states", "/teleop/target"
-LOOK_S = "0.1"
-"""No other session is in the domain of a test run, and none needs to be looked for."""
-
 LOOK_S = "0.1"
 """No other session is in the domain of a test run, and none needs to be looked for."""
 
@@ -40,12 +38,20 @@ def config_of(root, *, extra=(), **recorder):
 class Studio:
     """A recorder, the two topics that it needs, and what the test hears of it."""
 
-    def __init__(self, rig: Rig, config: SessionConfig, *, site: Path | None = None) -> None:
+    def __init__(
+        self,
+        rig: Rig,
+        config: SessionConfig,
+        *,
+        site: Path | None = None,
+        clock: SetClock | None = None,
+    ) -> None:
         from piper_collect.msg import RecorderStatus, TeleopTarget
         from rclpy.qos import DurabilityPolicy, QoSProfile
         from sensor_msgs.msg import JointState
 
-        self.rig, self.config = rig, config
+        self.rig, self.config, self.clock = rig, config, clock
+        site = clock.site if clock is not None else site
         self.root = rig.folder / config.session.root
         self.process = rig.start("recorder_node", config, site=site, look_s=LOOK_S)
         latched = QoSProfile(depth=100, durability=DurabilityPolicy.TRANSIENT_LOCAL)
@@ -64,7 +70,7 @@ class Studio:
         from piper_collect.nodes.convert import joint_state_msg, stamp_msg
 
         for topic in topics or (JOINTS, TARGET):
-            stamp_ns = self.rig.now_ns() + self.ahead_ns.get(topic, 0)
+            stamp_ns = self.now_ns() + self.ahead_ns.get(topic, 0)
             count = len(self.sent[topic])
             if topic == JOINTS:
                 message = joint_state_msg(stamp_ns, [count + k / 8 for k in range(6)], 0.05)
@@ -74,6 +80,10 @@ class Studio:
                 message.header.frame_id = "base_link"
             self.publishers[topic].publish(message)
             self.sent[topic].append(stamp_ns)
+
+    def now_ns(self) -> int:
+        """Now on the clock of recorder and publishers."""
+        return self.rig.now_ns() + (self.clock.ahead_ns if self.clock is not None else 0)
 
     @property
     def status(self):

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from clock_site import SetClock
 from ros_support import Rig
 
 from piper_collect.config.schema import SessionConfig
@@ -27,14 +28,17 @@ def config_of(**teleop):
 class Cell:
     """Arm, teleoperation and a hand, with all that was said."""
 
-    def __init__(self, rig: Rig, config: SessionConfig, *, with_arm: bool = True) -> None:
+    def __init__(
+        self, rig: Rig, config: SessionConfig, *, with_arm: bool = True, clock: SetClock | None = None
+    ) -> None:
         from geometry_msgs.msg import PoseStamped
         from piper_collect.msg import QuestInput, TeleopStatus, TeleopTarget
         from sensor_msgs.msg import JointState
 
         from piper_collect.nodes.qos import LATCHED_QOS
 
-        self.rig, self.config = rig, config
+        self.rig, self.config, self.clock = rig, config, clock
+        site = clock.site if clock is not None else None
         self.targets = rig.listen(TeleopTarget, "/teleop/target")
         self.twins = rig.listen(PoseStamped, "/teleop/target_pose")
         self.commands = rig.listen(JointState, "/arm/joint_command")
@@ -46,8 +50,8 @@ class Cell:
         self.squeeze = self.trigger = 0.0
         self.sequence = 0
         self.stamp_ns = 0
-        self.teleop = rig.start("teleop_node", config)
-        self.arm = rig.start("arm_sim_node", config) if with_arm else None
+        self.teleop = rig.start("teleop_node", config, site=site)
+        self.arm = rig.start("arm_sim_node", config, site=site) if with_arm else None
         self.hand = rig.every(HEADSET_S, self.send)
         if with_arm:
             heard = (self.targets, self.twins, self.commands, self.joints)
@@ -68,7 +72,7 @@ class Cell:
             grip_pose=XrPose(position_m=(x, y, z)),
             button_values=tuple(values),
         )
-        self.stamp_ns = self.rig.now_ns()
+        self.stamp_ns = self.now_ns()
         sample = QuestSample(
             stamp_ns=self.stamp_ns,
             headset_time_ms=self.sequence * 1e3 * HEADSET_S,
@@ -79,13 +83,17 @@ class Cell:
         self.input.publish(quest_input_msg(sample))
         self.sequence += 1
 
+    def now_ns(self) -> int:
+        """Now on the clock of the nodes."""
+        return self.rig.now_ns() + (self.clock.ahead_ns if self.clock is not None else 0)
+
     def move(self, forward_m: float, left_m: float = 0.0, up_m: float = 0.0) -> None:
         """Where the hand goes from here, in the arm's axes."""
         self.goal_m = self.hand_m + np.array((-left_m, up_m, -forward_m))
 
     def hear(self, count: int) -> list:
         """The next ``count`` targets that are made from now on; some of before may still be under way."""
-        first, since_ns = len(self.targets), self.rig.now_ns()
+        first, since_ns = len(self.targets), self.now_ns()
 
         def made() -> list:
             return [t for t in self.targets[first:] if stamp_ns(t) >= since_ns]

@@ -1,5 +1,6 @@
 """arm_can_node on real DDS with the real piper_sdk, and an emulated arm in a process of its own."""
 
+import itertools
 import json
 import signal
 import sys
@@ -9,6 +10,7 @@ from itertools import pairwise
 
 import pytest
 from can_sessions import can_session, multicast_group
+from clock_site import SetClock
 from ros_support import ROOT, Rig
 
 from piper_collect.core.kinematics import JOINT_NAMES, WORKING_POSE_RAD, PiperKinematics
@@ -30,13 +32,21 @@ def group():
 class Arm:
     """An emulated arm, the node that drives it, and what the node says."""
 
-    def __init__(self, rig: Rig, group: str, *, q=WORKING_POSE_RAD) -> None:
+    def __init__(
+        self,
+        rig: Rig,
+        group: str,
+        *,
+        q=WORKING_POSE_RAD,
+        clock: SetClock | None = None,
+        watchdog_s: float = 0.3,
+    ) -> None:
         from geometry_msgs.msg import PoseStamped
         from piper_collect.msg import ArmStatus
         from sensor_msgs.msg import JointState
 
-        self.rig = rig
-        self.config = can_session(channel=group, interface="udp_multicast", watchdog_s=0.3)
+        self.rig, self.clock = rig, clock
+        self.config = can_session(channel=group, interface="udp_multicast", watchdog_s=watchdog_s)
         self.joints = rig.listen(JointState, "/arm/joint_states")
         self.poses = rig.listen(PoseStamped, "/arm/flange_pose")
         self.statuses = rig.listen(ArmStatus, "/arm/status")
@@ -46,16 +56,20 @@ class Arm:
         command += ["--report", str(self._file), "--q", *map(str, q)]
         self.emulator = rig.add(rig.run.launch("emulator", command))
         rig.until(lambda: "running" in self.emulator.log(), "the emulator does not start")
-        self.node = rig.start("arm_can_node", self.config)
+        self.node = rig.start("arm_can_node", self.config, site=clock.site if clock is not None else None)
         rig.until(lambda: self.joints and self.commands.get_subscription_count(), "the arm is not there")
         rig.until(lambda: self.statuses and self.powered(), "the arm is not switched on")
 
-    def command(self, q, width_m, names=NAMES) -> None:
+    def command(self, q, width_m, names=NAMES, *, off_ns=0) -> None:
         from sensor_msgs.msg import JointState
 
         message = JointState(name=list(names), position=[*q, width_m][: len(names)])
-        message.header.stamp.sec, message.header.stamp.nanosec = divmod(time.time_ns(), 10**9)
+        message.header.stamp.sec, message.header.stamp.nanosec = divmod(self.now_ns() + off_ns, 10**9)
         self.commands.publish(message)
+
+    def now_ns(self) -> int:
+        """Now on the clock of the node."""
+        return time.time_ns() + (self.clock.ahead_ns if self.clock is not None else 0)
 
     def distance(self, wanted) -> float:
         return max(abs(a - b) for a, b in zip(self.joints[-1].position, wanted, strict=False))
@@ -126,6 +140,40 @@ def test_the_node_says_obeys_holds_and_hands_back(rig, group):
     assert (seen["control_mode"], seen["move_mode"]) == (1, 1)
     assert seen["target"] == pytest.approx(THERE, abs=5e-3)
     assert seen["least_width_m"] == pytest.approx(0.03, abs=1e-4)
+
+
+def test_a_clock_that_is_set_neither_stops_the_arm_nor_keeps_old_commands_alive(rig, group, tmp_path, tally):
+    """Stamps of commands, of frames and of the node all come from the clock that the test sets."""
+    clock = SetClock(tmp_path, can=True)
+    arm = Arm(rig, group, clock=clock, watchdog_s=2.0)
+    goals = itertools.cycle((THERE, WORKING_POSE_RAD))
+
+    def drive() -> tuple[float, ...]:
+        goal = next(goals)
+        sender = rig.every(0.005, lambda: arm.command(goal, 0.03))
+        rig.until(lambda: arm.distance(goal) < 2e-3, "it does not get there")
+        sender.cancel()
+        return goal
+
+    drive()
+    for step_s in (3600.0, -7200.0, -0.4):
+        began = len(arm.statuses)
+        clock.set(clock.ahead_ns + round(step_s * 1e9))
+        at = drive()
+        told = {fault for status in arm.statuses[began:] for fault in status.faults}
+        assert not told, step_s  # neither the arm nor its commands count as silent
+        assert abs(stamps_ns(arm.joints)[-1] - arm.now_ns()) < 30e9
+        tally("steps of the clock survived")
+    rig.until(lambda: arm.faults() == "no joint command for 2 s: holding", "the watchdog is not told")
+    for off_s, said in ((-60, ""), (60, "stamped ahead of this machine's clock")):
+        heard = len(arm.joints)
+        rig.until(
+            lambda said=said, heard=heard: said in arm.node.log() and len(arm.joints) > heard + 100,
+            f"not told: {said}",
+            meanwhile=lambda off_s=off_s: arm.command(next(goals), 0.03, off_ns=off_s * 10**9),
+        )
+        assert arm.distance(at) < 5e-3
+    arm.end()
 
 
 def test_teleoperation_drives_it_home(rig, group):

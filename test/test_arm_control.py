@@ -277,7 +277,7 @@ def test_on_a_fault_it_holds_and_goes_on_when_it_is_gone() -> None:
     arm.state, arm.q = replace(arm.state, arm_status=7), (0.01, *HERE[1:])
     step(arm, control, THERE)
     assert arm.sent("position")[-1] == [arm.q]
-    assert control.condition().faults == ("collision",)
+    assert control.condition().faults == ("collision: holding",)
     arm.state = replace(arm.state, arm_status=0)
     step(arm, control, THERE)
     assert arm.sent("position")[-1][0][0] > 0.01
@@ -288,7 +288,7 @@ def test_a_failed_send_is_told_and_held_on() -> None:
     step(arm, control, THERE)
     arm.failed = "piper_sdk: JointCtrl_J12 send failed"
     step(arm, control, THERE)
-    assert control.condition().faults == ("piper_sdk: JointCtrl_J12 send failed",)
+    assert control.condition().faults == ("piper_sdk: JointCtrl_J12 send failed: holding",)
     step(arm, control, THERE)
     assert control.condition().faults == ()
 

@@ -104,7 +104,7 @@ def test_the_watchdog_holds_where_the_arm_is_and_keeps_the_grasp() -> None:
 
 def test_a_fault_holds_until_it_is_gone() -> None:
     state = step(FOLLOWING, command(moved(0.01)), fault="collision", measured=moved(0.005))
-    assert (state.mode, state.q, state.reason) == ("hold", moved(0.005), "collision")
+    assert (state.mode, state.q, state.reason) == ("hold", moved(0.005), "collision: holding")
     assert step(state, command(moved(0.01))).mode == "follow"
 
 

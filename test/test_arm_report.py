@@ -2,7 +2,13 @@
 
 import pytest
 
-from piper_collect.core.arm_report import ArmReport, fault_words, holding_fault, lost_control
+from piper_collect.core.arm_report import (
+    ArmReport,
+    driven_fault_words,
+    fault_words,
+    holding_fault,
+    lost_control,
+)
 
 ON = 1 << 6
 
@@ -54,6 +60,7 @@ def test_an_arm_that_is_well_has_no_words() -> None:
 def test_a_fault_in_words_and_whether_the_arm_stands_still_on_it(changes, words, holds) -> None:
     assert fault_words(report(**changes)) == (words,)
     assert holding_fault(report(**changes)) == (words if holds else "")
+    assert driven_fault_words(report(**changes)) == (f"{words}: holding" if holds else words,)
 
 
 @pytest.mark.parametrize("status", [11, 12, 13])

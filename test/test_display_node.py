@@ -49,7 +49,8 @@ class Shown:
         return "" if marker is None else marker.text
 
     def say(self, **view: object) -> None:
-        self.status.publish(session_status_msg(SessionView(**view), self.rig.now_ns()))
+        now_ns = self.rig.now_ns()
+        self.status.publish(session_status_msg(SessionView(**view), now_ns, now_ns))
 
     def move(self) -> None:
         """Both poses go on by 10 mm, the target to the other side."""

@@ -72,3 +72,11 @@ def test_a_clock_that_was_set_back_does_not_keep_it_for_ever():
     drain.is_over(END_NS, [])
     drain.receive(END_NS - 3_600_000_000_000)
     assert drain.is_over(END_NS - 3_600_000_000_000, [_monitor(END_NS)])
+
+
+def test_a_clock_that_was_set_ahead_does_not_take_the_patience():
+    drain = _drain()
+    drain.is_over(END_NS, [])
+    ahead_ns = END_NS + 3_600_000_000_000
+    assert not drain.is_over(ahead_ns, [_monitor(END_NS)], waited_ns=PATIENCE_NS - 1)
+    assert drain.is_over(ahead_ns, [_monitor(END_NS)], waited_ns=PATIENCE_NS)

@@ -130,10 +130,10 @@ def test_faults_are_told_in_words_and_held_on(can_channel):
         drive(control, lambda: arm.moved(HERE) > 0.02, "it does not move", q=THERE)
         arm.arm_status, arm.error_code, arm.motor_bits[2] = 7, 0x0102, 1 << 7
         told = (
-            "collision",
+            "collision: holding",
             "joint1: beyond its angle limit",
-            "joint2: communication failed",
-            "joint3: stalled",
+            "joint2: communication failed: holding",
+            "joint3: stalled: holding",
         )
         drive(control, lambda: control.condition().faults == told, "the faults are not told", q=THERE)
         assert control.condition().error_code == 0x0102

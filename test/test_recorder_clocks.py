@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import partial
 
 import pytest
+from clock_site import SetClock
 from recorder_studio import JOINTS, TARGET, Studio, config_of
 from ros_support import one_session
 
@@ -13,52 +14,17 @@ from piper_collect.config.profile import load_profile
 from piper_collect.pipelines.bag_episodes import ExportOptions
 from piper_collect.pipelines.export import export
 
-SITE = """\
-import os
-import time
 
-_wall_ns = time.time_ns
-
-
-def _set():
-    try:
-        with open({file!r}, encoding="ascii") as file:
-            return int(file.read() or 0)
-    except FileNotFoundError:
-        return 0
-
-
-time.time_ns = lambda: _wall_ns() + _set()
-"""
-"""A wall clock that a file sets, for one process."""
-
-
-@pytest.fixture
-def set_clock(tmp_path):
-    """A folder for a node's Python path, and what sets the clock of that node, in ns."""
-    file = tmp_path / "ahead_ns"
-    site = tmp_path / "site"
-    site.mkdir()
-    (site / "sitecustomize.py").write_text(SITE.format(file=str(file)))
-
-    def put(ahead_ns):
-        fresh = file.with_suffix(".new")
-        fresh.write_text(str(ahead_ns))
-        fresh.rename(file)
-
-    return site, put
-
-
-def test_an_episode_in_which_the_clock_was_set_is_marked_and_says_by_how_much(rig, set_clock):
-    site, put = set_clock
-    studio = Studio(rig, config_of(rig.folder / "recordings"), site=site)
+def test_an_episode_in_which_the_clock_was_set_is_marked_and_says_by_how_much(rig, tmp_path):
+    clock = SetClock(tmp_path)
+    studio = Studio(rig, config_of(rig.folder / "recordings"), clock=clock)
     studio.record(5)
     studio.ready()
     assert studio.start().success
     studio.feed(5)
-    put(-700_000_000)
+    clock.set(-700_000_000)
     studio.feed(5)
-    put(-650_000_000)
+    clock.set(-650_000_000)
     studio.feed(5)
     answer = studio.trigger("stop_episode")
     assert answer.success

@@ -267,7 +267,9 @@ def test_best_effort_latched_and_late_publishers_are_recorded(rig, tally):
     hasty_stamps.clear()
     for _ in range(20):
         send_hastily()
-        studio.feed(1)
+        studio.send()
+        rig.spin(0.003)
+    studio.feed(1)
     late = rig.publisher(JointState, "late")
     rig.until(late.get_subscription_count, "nobody subscribes to the late topic")
     late.publish(joint_state_msg(13, [0.0] * 6, 0.0))

@@ -53,6 +53,7 @@ WRONG_PARAMETERS = (
 )
 UNREADABLE = ("/**:\n  ros__parameters: [1, {a: 2}]\n", "/**: [\n")
 AT_ONCE = 4
+PATIENCE_S = 60.0
 
 
 @pytest.fixture(scope="module")
@@ -132,24 +133,45 @@ def test_without_ros_a_node_says_what_it_needs():
 
 
 # a replay needs a plan, and its exit code tells that it was interrupted; view_node needs Rerun
-@pytest.mark.parametrize("executable", sorted(set(NODES) - {"replay_node", "view_node"}))
-def test_a_node_told_to_end_while_it_still_starts_ends_cleanly(ros_run, executable, tmp_path):
-    file = tmp_path / "session.yaml"
-    file.write_text(GOOD + f"    quest: {{port: 0, certificate_dir: {tmp_path}}}\n", encoding="utf-8")
-    command = [sys.executable, "-m", "piper_collect.nodes", executable, "--ros-args"]
-    command += ["--params-file", str(file), "-p", "camera:=cam_front"][
-        : None if "camera" in executable else 2
-    ]
-    process = ros_run.launch(executable, command)
-    try:
-        wait_until_caught(process.pid, signal.SIGTERM)
-        process.send(signal.SIGTERM)
-        process.send(signal.SIGINT)
-        assert process.wait() == 0
-        said = process.log()
-        assert not any(word in said for word in ("Traceback", "[ERROR]", "error:")), said
-    finally:
-        process.end()
+STARTING = sorted(set(NODES) - {"replay_node", "view_node"})
+
+
+@pytest.fixture(scope="module")
+def told_early(ros_run, tmp_path_factory):
+    """Exit code and output of every node, each told to end as soon as it listens."""
+    folder = tmp_path_factory.mktemp("early")
+    file = folder / "session.yaml"
+    file.write_text(GOOD + f"    quest: {{port: 0, certificate_dir: {folder}}}\n", encoding="utf-8")
+    found = {}
+    for first in range(0, len(STARTING), AT_ONCE):
+        running = {}
+        for executable in STARTING[first : first + AT_ONCE]:
+            command = [sys.executable, "-m", "piper_collect.nodes", executable, "--ros-args"]
+            command += ["--params-file", str(file)]
+            command += ["-p", "camera:=cam_front"] if "camera" in executable else []
+            running[executable] = ros_run.launch(executable, command)
+        try:
+            waiting = list(running.values())
+            deadline = time.monotonic() + PATIENCE_S
+            while waiting:
+                assert time.monotonic() < deadline, [process.log() for process in waiting]
+                for process in [p for p in waiting if p.exit_code() is not None or catches(p.pid)]:
+                    process.send(signal.SIGTERM)
+                    process.send(signal.SIGINT)
+                    waiting.remove(process)
+                time.sleep(0.001)
+            found |= {name: (process.wait(), process.log()) for name, process in running.items()}
+        finally:
+            for process in running.values():
+                process.end()
+    return found
+
+
+@pytest.mark.parametrize("executable", STARTING)
+def test_a_node_told_to_end_while_it_still_starts_ends_cleanly(told_early, executable):
+    code, said = told_early[executable]
+    assert code == 0, said
+    assert not any(word in said for word in ("Traceback", "[ERROR]", "error:")), said
 
 
 STUCK = """\
@@ -193,15 +215,11 @@ def test_a_node_whose_middleware_hangs_when_all_is_done_ends_all_the_same(ros_ru
         ros_run.remove_dead_segments()
 
 
-def wait_until_caught(pid, number):
-    """Wait until the process has a handler of its own for a signal: the first thing that a node does."""
-    deadline = time.monotonic() + 60.0
-    while time.monotonic() < deadline:
-        for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-            if line.startswith("SigCgt:") and int(line.split()[1], 16) >> (number - 1) & 1:
-                return
-        time.sleep(0.001)
-    raise AssertionError(f"process {pid} never listened to {number}")
+def catches(pid, number=signal.SIGTERM):
+    """Whether the process has a handler of its own for a signal: the first thing that a node does."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    caught = next((int(line.split()[1], 16) for line in lines if line.startswith("SigCgt:")), 0)
+    return bool(caught >> (number - 1) & 1)
 
 
 def test_the_executable_of_a_node_keeps_a_signal_that_comes_before_it_listens(tmp_path):

@@ -107,3 +107,31 @@ def test_without_a_fitting_step_it_is_the_plain_difference_or_one_of_the_steps_a
         now_ns += size + S
     sums = [sum(sizes[k:]) for k in range(len(sizes) + 1)]
     assert now_ns - stamp_ns - sent_age_ns(stamp_ns, now_ns, steps) in sums
+
+
+@STEPS
+def test_on_the_clock_that_nobody_sets_stamps_keep_their_distance_over_a_step(step_ns):
+    machine = Machine()
+    machine.run(1.0)
+    moments, seen = [], []
+    for number in range(400):  # a sample every 5 ms, each 2 ms under way
+        if number == 200:
+            machine.ahead_ns += step_ns
+        moments.append(machine.steady_ns)
+        stamp_ns = machine.wall()
+        machine.steady_ns += 2 * MS
+        if number == 100:
+            machine.ahead_ns -= step_ns  # while it is under way
+        seen.append(machine.ages.steady_ns(stamp_ns))
+        machine.steady_ns += 3 * MS
+    assert seen == moments
+    assert machine.ages.steady_ns(0) == 0
+
+
+def test_a_step_of_long_ago_says_nothing_of_a_stamp_a_little_ahead():
+    """As of another machine, whose clock is a moment ahead."""
+    machine = Machine()
+    machine.run(1.0)
+    machine.ahead_ns -= 3600 * S
+    machine.run(11.0)
+    assert machine.age_ns(machine.wall() + 1 * MS) == -1 * MS

@@ -38,6 +38,7 @@ class Desk:
         self.calls: list[str] = []
         self.success = True
         self.slow = None
+        self.changed_ns = 0
         self.down: set[tuple[str, int]] = set()
         self.sequence = 0
         self.states = SessionStatus
@@ -82,6 +83,8 @@ class Desk:
             if self.slow is not None:
                 await self.slow
             response.success = self.success
+            if self.success and name != "delete_last":
+                self.changed_ns = self.rig.now_ns()
             response.message = word if self.success else f"not {word}"
             if self.success and name in ("start", "stop", "discard"):
                 states = type(self.recorder)
@@ -110,7 +113,7 @@ class Desk:
 
     def settle(self) -> None:
         """Let the moment pass in which what was begun or ended must not be undone."""
-        until_ns = self.rig.now_ns() + round(MOMENT_S * 1e9) + 100_000_000
+        until_ns = self.changed_ns + round(MOMENT_S * 1e9) + 300_000_000
         self.rig.until(lambda: self.rig.now_ns() > until_ns, "time stands still")
 
     def call(self, name: str) -> tuple[bool, str]:

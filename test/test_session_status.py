@@ -11,6 +11,7 @@ from piper_collect.core.session_status import (
     RecorderReport,
     TeleopReport,
     arm_faults,
+    same_start,
     session_view,
     start_hindrance,
 )
@@ -131,3 +132,15 @@ def test_an_arm_is_led_on_while_nobody_knows_its_power_and_whatever_its_gripper_
     both = replace(ARM, faults=("gripper: overcurrent", "joint 2 stalled"))
     assert arm_faults(both) == ("arm: joint 2 stalled",)
     assert arm_faults(replace(ARM, error_code=4)) == ("arm: error code 4",)
+
+
+def test_the_start_of_an_episode_is_that_of_the_report_that_came_least_late() -> None:
+    reports = [replace(READY, state="recording", start_ns=NOW + late_ns) for late_ns in (30, 10, 900, 0, 20)]
+    heard, starts = None, []
+    for report in reports:
+        heard = same_start(heard, report)
+        starts.append(heard.start_ns - NOW)
+    assert starts == [30, 10, 10, 0, 0]
+    assert same_start(heard, READY) == READY
+    for other in (replace(reports[0], episode_index=4), replace(reports[0], start_ns=NOW + 2 * 10**9)):
+        assert same_start(heard, other) == other

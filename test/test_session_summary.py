@@ -2,6 +2,9 @@
 
 import json
 
+import pytest
+
+from piper_collect.bag.session_folder import recorded_seconds
 from piper_collect.pipelines.session_summary import saved_sessions, sessions_in, told
 
 NS = 1_000_000_000
@@ -59,3 +62,10 @@ def test_one_episode_is_one_and_none_is_said(tmp_path):
         f"saved 1 episode, 1.0 s, 0 messages lost: {folder}"
     ]
     assert told(()) == ["no episode was saved"]
+
+
+@pytest.mark.parametrize("set_s", [3600, -3600])
+def test_an_episode_in_which_the_clock_was_set_is_as_long_as_it_is(set_s):
+    step = {"step_ns": set_s * NS, "old_until_ns": 11 * NS, "new_from_ns": (11 + set_s) * NS}
+    record = {"episode_start_ns": 10 * NS, "episode_end_ns": (15 + set_s) * NS, "clock_steps": [step]}
+    assert recorded_seconds(record) == 5.0

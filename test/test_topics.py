@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
+from piper_collect.core.live_clock import LiveClock
 from piper_collect.core.topics import TopicMonitor, incomplete_reasons, start_refusal, topic_counts
 
 SECOND = 1_000_000_000
@@ -280,3 +281,30 @@ def test_what_is_missing_by_the_stamps_stands_beside_what_dds_counted() -> None:
     assert "missing_by_sequence" not in counts
     monitor.begin_episode(14 * SECOND)
     assert topic_counts([monitor])["/arm/joint_states"]["missing_by_stamps"] is None
+
+
+@pytest.mark.parametrize("step_ns", [3600 * SECOND, -3600 * SECOND])
+def test_a_clock_that_is_set_changes_no_rate_and_hides_no_silence(step_ns: int) -> None:
+    """Arrivals are by a clock that nobody sets; stamps, and what they are compared with, by one that is."""
+    monitor = TopicMonitor(name="/a", required=True, publishers=("/arm",), clock=LiveClock(policy="refuse"))
+    monitor.begin_episode(10 * SECOND)
+    for k in range(1, 1001):
+        now_ns = 10 * SECOND + k * 10_000_000
+        wall_ns = 10**9 * SECOND + now_ns + (step_ns if k > 500 else 0)
+        monitor.receive(receive_ns=now_ns, wall_ns=wall_ns, stamp_ns=wall_ns - 2_000_000, sequence=k)
+        assert monitor.reason(now_ns, FRESH) == ""
+    assert monitor.rate_hz(now_ns) == pytest.approx(100.0, abs=0.6)
+    assert monitor.age_s(now_ns + SECOND, wall_ns + SECOND) == pytest.approx(1.002)
+    assert monitor.silence_ns(now_ns) == 10_000_000
+    monitor.messages = 1000
+    assert incomplete_reasons([monitor], 0, end_ns=now_ns, fresh_ns=FRESH) == []
+    assert monitor.reason(now_ns + 5 * SECOND, FRESH) == "silent for 5.0 s"
+    assert monitor.silence_ns(now_ns + 5 * SECOND) == 5 * SECOND
+
+
+def test_a_silence_in_which_the_clock_is_set_back_is_one() -> None:
+    monitor = fed(100)
+    monitor.begin_episode(monitor.newest_receive_ns)
+    after_ns = monitor.newest_receive_ns + 5 * SECOND
+    monitor.receive(receive_ns=after_ns, stamp_ns=after_ns - 3600 * SECOND, sequence=101)
+    assert monitor.silence_ns(after_ns) == 5 * SECOND

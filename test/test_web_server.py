@@ -512,6 +512,7 @@ def test_a_port_that_is_taken_is_an_error_that_says_what_to_do(page: Page, tmp_p
             panels=page.panels,
             take_input=print,
             clock_ns=lambda: 0,
+            steady_ns=lambda: 0,
             tell=print,
         ).start()
     taken.close()

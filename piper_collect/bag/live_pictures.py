@@ -34,7 +34,7 @@ class LivePictures:
         Args:
             codec: Of its type.
             payload: The message.
-            receive_ns: When it arrived.
+            receive_ns: When it arrived, by the clock of the watch.
         """
         try:
             frame = camera_frame(self._topic, codec.decode(payload), 0)

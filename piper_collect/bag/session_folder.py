@@ -136,11 +136,15 @@ def _episode_numbers(folder: Path) -> list[int]:
 
 
 def recorded_seconds(record: Mapping[str, Any]) -> float:
-    """How long an episode is by its ``episode.json``; one that was recovered ends with its last message."""
+    """How long an episode is by its ``episode.json``; one that was recovered ends with its last message.
+
+    What the clock was set by meanwhile is no part of it.
+    """
     end_ns = record["episode_end_ns"]
     if end_ns is None:
         end_ns = record["recovered"]["end_ns"]
-    return float((end_ns - record["episode_start_ns"]) / 1e9)
+    set_ns = sum(step["step_ns"] for step in record.get("clock_steps", ()))
+    return float((end_ns - set_ns - record["episode_start_ns"]) / 1e9)
 
 
 def lost_messages(record: Mapping[str, Any]) -> int:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
+from piper_collect.core.arm_report import HOLDING
 from piper_collect.core.kinematics import (
     GRIPPER_WIDTH_M,
     JOINT_LIMITS_RAD,
@@ -113,7 +114,7 @@ def guard_step(
         dt_s: Time since the last step.
     """
     if fault:
-        return _hold(state, measured, fault)
+        return _hold(state, measured, f"{fault}{HOLDING}")
     if command is None or command.age_s > config.watchdog_s:
         silent = f"no joint command for {config.watchdog_s:g} s: holding" if state.followed else ""
         return _hold(state, measured, silent)

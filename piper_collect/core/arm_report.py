@@ -20,6 +20,9 @@ MOVE_M = 4
 EMERGENCY_STOP = 1
 ENABLED_BIT = 6
 
+HOLDING = ": holding"
+"""Ends every reason for which a driver makes the arm stand still."""
+
 _STANDBY = 0
 _TEACH_MODE = 2
 _CONTROL_MODES = {
@@ -99,6 +102,11 @@ class ArmReport:
 def fault_words(report: ArmReport) -> tuple[str, ...]:
     """All that is wrong, each in a few words; empty when nothing is."""
     return tuple(words for words, _ in _faults(report))
+
+
+def driven_fault_words(report: ArmReport) -> tuple[str, ...]:
+    """The same of an arm that is driven: a fault on which it must stand still says so."""
+    return tuple(f"{words}{HOLDING}" if holds else words for words, holds in _faults(report))
 
 
 def holding_fault(report: ArmReport) -> str:

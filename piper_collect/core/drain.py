@@ -30,7 +30,7 @@ class Drain:
         if receive_ns <= self.end_ns:
             self._behind = True
 
-    def is_over(self, now_ns: int, monitors: Iterable[TopicMonitor]) -> bool:
+    def is_over(self, now_ns: int, monitors: Iterable[TopicMonitor], *, waited_ns: int | None = None) -> bool:
         """Whether nothing from before the end waits here, and nothing of a required topic is to come.
 
         However much has piled up is taken, and does not count against the patience. A clock that has been set
@@ -39,11 +39,13 @@ class Drain:
         Args:
             now_ns: Now, on the clock of ``end_ns``.
             monitors: Of all topics.
+            waited_ns: Time since the end by a clock that nobody sets; as ``now_ns`` says where not given.
         """
         behind, self._behind = self._behind, False
         late_ns = now_ns - self.end_ns
         if late_ns < 0:
             return True
+        late_ns = late_ns if waited_ns is None else waited_ns
         newest_ns = {m.name: m.newest_stamp_ns for m in monitors if m.required}
         waiting = {name: stamp_ns for name, stamp_ns in newest_ns.items() if stamp_ns <= self.end_ns}
         if any(self._newest_ns.get(name, stamp_ns) < stamp_ns for name, stamp_ns in waiting.items()):

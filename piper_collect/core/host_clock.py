@@ -57,6 +57,7 @@ class HostClock:
         self._steady_ns = steady_ns
         self.steps: list[HostStep] = []
         self._last = self._read()
+        self._read_last = self._last is not None
 
     def begin(self) -> None:
         """Forget the steps so far."""
@@ -66,6 +67,7 @@ class HostClock:
     def look(self) -> HostStep | None:
         """The step since the last look, if there was one."""
         now, last = self._read(), self._last
+        self._read_last = now is not None
         if now is None:
             return None
         self._last = now
@@ -78,6 +80,12 @@ class HostClock:
         step = HostStep(old_until_ns=last[0] + elapsed_ns, new_from_ns=last[0] + step_ns, step_ns=step_ns)
         self.steps.append(step)
         return step
+
+    @property
+    def reading(self) -> tuple[int, int]:
+        """What the clock showed at the last look, and the one that nobody sets at that moment."""
+        known = self._last if self._read_last else None
+        return known or (self._wall_ns(), self._steady_ns())
 
     def flaws(self, policy: ClockPolicy) -> list[str]:
         """Why what was recorded since ``begin``, up to now, is not whole."""

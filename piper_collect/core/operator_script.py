@@ -8,6 +8,7 @@ samples.
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
+from piper_collect.core.arbitration import MOMENT_S
 from piper_collect.core.hand_path import SHORTEST_EPISODE_S, HandPose, hand_at, resting_hand
 from piper_collect.core.quest import (
     BUTTON_COUNT,
@@ -29,7 +30,8 @@ Phase: TypeAlias = Literal["settle", "start", "move", "end", "done"]
 PRESS_S = 0.15
 RETRY_S = 5.0
 PRESSES = 5
-SETTLE_S = 0.5
+SETTLE_S = MOMENT_S + 0.2
+"""A press in the moment after an episode ended would be refused."""
 
 _PROFILES = ("meta-quest-touch-plus", "oculus-touch-v3", "generic-trigger-squeeze-thumbstick")
 _TOUCHED_AT = 0.02
@@ -124,7 +126,7 @@ def operator_step(
     Args:
         plan: What to record.
         state: From the last step; ``OperatorState()`` at the start.
-        now_ns: Time on the timeline of the stamps.
+        now_ns: Now, by a clock that nobody sets; the stamp of the sample too.
         recorder: What the recorder last said it does.
         ready: Whether it said that an episode can start.
         saved: Whole episodes in its session; None where it is not known, then it is not checked.

@@ -54,7 +54,7 @@ class _Spell:
 
 @dataclass(slots=True, kw_only=True)
 class PictureWatch:
-    """Watches the pictures of one camera. Times are those of receipt, in ns since the epoch."""
+    """Watches the pictures of one camera. Times are those of receipt, in ns, by a clock that nobody sets."""
 
     _frozen: _Spell = field(default_factory=partial(_Spell, least_ns=FROZEN_NS, least_count=_LEAST_EQUAL))
     _dark: _Spell = field(default_factory=partial(_Spell, least_ns=DARK_NS, least_count=2))

@@ -14,6 +14,9 @@ TeleopState: TypeAlias = Literal["waiting", "holding", "following", "homing"]
 SILENT_S = 2.0
 """Recorder, arm and teleoperation report at 5 Hz or more; one that has not for so long has died."""
 
+_MOST_LATE_NS = 1_000_000_000
+"""A report that counts less of the same episode than that has come late; else another has begun."""
+
 NO_RECORDER = "waiting for the recorder"
 RECORDER_SILENT = "the recorder is silent"
 NO_SESSION = "waiting for the session"
@@ -25,10 +28,10 @@ class RecorderReport:
     """What the recorder last said.
 
     Attributes:
-        heard_ns: When it arrived.
+        heard_ns: When it arrived, by a clock that nobody sets.
         state: What it does.
         episode_index: Number of the running episode, or of the next one.
-        start_ns: When the running episode was started; 0 between episodes.
+        start_ns: When the running episode was started, by that clock; 0 between episodes.
         saved: Whole episodes in the session's folder.
         task: Task of the running episode, or of the next one.
         message: The last thing it said.
@@ -48,7 +51,7 @@ class ArmReport:
     """What the arm last said of itself.
 
     Attributes:
-        heard_ns: When it arrived.
+        heard_ns: When it arrived, by a clock that nobody sets.
         power: Whether the motors are on; that nobody knows it is no fault.
         error_code: The arm's own; 0 for none.
         faults: Its faults in words.
@@ -65,7 +68,7 @@ class TeleopReport:
     """What teleoperation last said.
 
     Attributes:
-        heard_ns: When it arrived.
+        heard_ns: When it arrived, by a clock that nobody sets; where it is said, the stamp.
         state: What it does.
         text: Why, in words.
         fault: What is wrong; empty when nothing is.
@@ -79,7 +82,10 @@ class TeleopReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionView:
-    """The state of the session as the operator sees it; fields as in the SessionStatus message."""
+    """The state of the session as the operator sees it; fields as in the SessionStatus message.
+
+    But ``start_ns`` is by a clock that nobody sets, so that the length of the episode can be counted by it.
+    """
 
     state: SessionState
     episode_index: int = -1
@@ -140,6 +146,15 @@ def shown_view(newest: SessionView | None, heard_ns: int, now_ns: int) -> Sessio
     if _silent(heard_ns, now_ns):
         return replace(newest, state="fault", start_ns=0, text="", teleop="", faults=(SESSION_SILENT,))
     return newest
+
+
+def same_start(before: RecorderReport | None, report: RecorderReport) -> RecorderReport:
+    """The report, with the running episode's start as the one before had it, where that came less late."""
+    if before is None or not (before.start_ns and report.start_ns):
+        return report
+    same = before.episode_index == report.episode_index
+    late = same and 0 <= report.start_ns - before.start_ns <= _MOST_LATE_NS
+    return replace(report, start_ns=before.start_ns) if late else report
 
 
 def arm_faults(arm: ArmReport) -> tuple[str, ...]:

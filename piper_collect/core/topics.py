@@ -20,6 +20,9 @@ NO_MESSAGE = "no message yet"
 class TopicMonitor:
     """Counts the messages of one topic as they arrive.
 
+    Rates and silences are counted by a clock that nobody sets: arrivals, the begin and the end of an episode
+    and every ``now_ns`` are times of that one.
+
     Losses are counted by the publisher's sequence number, which DDS hands over with each message:
     a step over one is a message that was published and did not arrive. A step back is another
     writer (a publisher that restarted), which starts a new count; so is a step forward by a writer
@@ -55,7 +58,7 @@ class TopicMonitor:
     zero_stamps: int = 0
     longest_gap_ns: int = 0
     first_receive_ns: int = 0
-    newest_receive_ns: int = 0
+    newest_receive_ns: int = 0  # 0 for none
     newest_stamp_ns: int = 0
     pictures: PictureWatch | None = None
     clock: LiveClock | None = None
@@ -113,14 +116,19 @@ class TopicMonitor:
         self._unexplained = 0
         self._writers = writers
 
-    def receive(self, *, receive_ns: int, stamp_ns: int | None, sequence: int) -> None:
+    def receive(
+        self, *, receive_ns: int, stamp_ns: int | None, sequence: int, wall_ns: int | None = None
+    ) -> None:
         """Take note of one message, whether an episode runs or not.
 
         Args:
-            receive_ns: Arrival, ns since the epoch.
+            receive_ns: Arrival.
             stamp_ns: Header stamp; 0 when it is unset, None when the type has no header.
             sequence: The publisher's sequence number; 0 when the middleware gives none.
+            wall_ns: Arrival by the clock that stamps are compared with, ns since the epoch; as
+                ``receive_ns`` where it is not given.
         """
+        wall_ns = receive_ns if wall_ns is None else wall_ns
         if not self.first_receive_ns:
             self.first_receive_ns = receive_ns
         if sequence and self._sequence and sequence != self._sequence + 1:
@@ -130,10 +138,10 @@ class TopicMonitor:
         if stamp_ns == 0:
             self.zero_stamps += 1
         if stamp_ns is not None and self.clock is not None:
-            self.clock.add(receive_ns, stamp_ns)
+            self.clock.add(wall_ns, stamp_ns)
         if stamp_ns is not None:
             self._note_still(receive_ns, stamp_ns)
-            self.gaps.add(receive_ns, stamp_ns)
+            self.gaps.add(wall_ns, stamp_ns)
         self.newest_receive_ns = receive_ns
         self.newest_stamp_ns = stamp_ns or 0
         self._arrivals.append(receive_ns)
@@ -147,10 +155,16 @@ class TopicMonitor:
         window_ns = min(RATE_WINDOW_NS, now_ns - self.first_receive_ns)
         return len(self._arrivals) * 1e9 / window_ns if window_ns > 0 else 0.0
 
-    def age_s(self, now_ns: int) -> float:
-        """Seconds since the newest message was stamped (arrived, when it has no stamp); -1 for none."""
-        newest = self.newest_stamp_ns or self.newest_receive_ns
-        return (now_ns - newest) / 1e9 if newest else -1.0
+    def age_s(self, now_ns: int, wall_ns: int | None = None) -> float:
+        """Seconds since the newest message was stamped (arrived, when it has no stamp); -1 for none.
+
+        Args:
+            now_ns: Now.
+            wall_ns: Now by the clock of the stamps; as ``now_ns`` where it is not given.
+        """
+        if self.newest_stamp_ns:
+            return ((now_ns if wall_ns is None else wall_ns) - self.newest_stamp_ns) / 1e9
+        return (now_ns - self.newest_receive_ns) / 1e9 if self.newest_receive_ns else -1.0
 
     def reason(self, now_ns: int, fresh_ns: int) -> str:
         """Why the topic is not as it should be; empty when it is."""
@@ -200,9 +214,12 @@ class TopicMonitor:
             self._unexplained += 1
 
     def _note_gap(self, receive_ns: int, stamp_ns: int) -> None:
-        """Measure by arrival, and by the stamps where those say less: what came late was not silent."""
+        """Measure by arrival, and by the stamps where those say less: what came late was not silent.
+
+        Stamps that go back, as when the clock was set, say nothing.
+        """
         gap_ns = receive_ns - max(self.newest_receive_ns, self._begun_ns)
-        if stamp_ns and self.newest_stamp_ns:
+        if stamp_ns >= self.newest_stamp_ns > 0:
             gap_ns = min(gap_ns, stamp_ns - self.newest_stamp_ns)
         self.longest_gap_ns = max(self.longest_gap_ns, gap_ns)
 

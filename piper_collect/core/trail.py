@@ -21,7 +21,7 @@ class Trail:
         self._places: deque[tuple[int, Point]] = deque(maxlen=most)
 
     def add(self, stamp_ns: int, point: Point) -> None:
-        """Take one place in; a stamp before the newest one begins the trail anew (a clock was set back)."""
+        """Take one place in; a time before the newest one begins the trail anew (a clock was set back)."""
         if self._places:
             newest_ns, newest = self._places[-1]
             if stamp_ns < newest_ns:

@@ -12,6 +12,7 @@ from piper_collect.core.arm_report import (
     ArmReport,
     ControlMode,
     MotorPower,
+    driven_fault_words,
     fault_words,
     holding_fault,
     lost_control,
@@ -63,7 +64,7 @@ class ArmCondition:
         power: Whether all motors are powered; unknown while the arm is silent.
         control: How it is controlled.
         error_code: The arm's own.
-        faults: In plain words.
+        faults: In plain words; one on which the arm is made to stand still ends with ``: holding``.
         firmware: As reported, else as configured.
     """
 
@@ -321,11 +322,11 @@ class ArmControl:
             self._sleep(_LOOK_S)
 
     def _faults(self, report: ArmReport) -> tuple[str, ...]:
-        own: list[str] = []
+        own, words = [], fault_words(report)
         if self._lost:
             own.append(f"{self._lost}: the arm no longer follows; start again when it is safe")
         elif self._silent:
             own.append(self._silent)
-        elif self._state is not None and self._state.reason:
-            own.append(self._state.reason)
-        return tuple(dict.fromkeys((*own, *fault_words(report))))
+        elif self._state is not None:
+            own, words = [self._state.reason], driven_fault_words(report)
+        return tuple(fault for fault in dict.fromkeys((*own, *words)) if fault)

@@ -90,7 +90,7 @@ class PiperCan:
         self._stamp_s: dict[int, float] = {}
         self._expected = 0
         self.torn = 0
-        """Readings left out: a frame was lost, late or wild, the gripper silent, or the clock went back."""
+        """Readings left out: a frame was lost, late or wild, or the gripper silent."""
 
     @property
     def firmware(self) -> str:
@@ -219,12 +219,15 @@ class PiperCan:
         self.torn += self._snapshot is not None  # before the first one there is nothing to lose
 
     def _is_whole(self, stamp_s: float) -> bool:
-        """Whether the three frames are of one reading, newer than the last one, and the gripper is known."""
+        """Whether the three frames are of one reading, not of the last one, and the gripper is known.
+
+        A bus keeps its order: a stamp before the last one is of a clock that was set back, and followed.
+        """
         gripper_ns = self._heard_ns.get(_GRIPPER)
         if gripper_ns is None or time.monotonic_ns() - gripper_ns > self._silence_s * 1e9:
             return False
-        newer = self._snapshot is None or round(stamp_s * 1e9) > self._snapshot.stamp_ns
-        return newer and abs(stamp_s - self._stamp_s[_JOINTS[0]]) <= _READING_SPAN_S
+        other = self._snapshot is None or round(stamp_s * 1e9) != self._snapshot.stamp_ns
+        return other and abs(stamp_s - self._stamp_s[_JOINTS[0]]) <= _READING_SPAN_S
 
     def _read_snapshot(self, stamp_s: float) -> ArmSnapshot:
         joints = self._sdk.GetArmJointMsgs().joint_state

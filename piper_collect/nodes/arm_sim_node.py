@@ -71,9 +71,9 @@ class ArmSimNode(SessionNode):
         self._command = command
 
     def _tick(self) -> None:
-        now_ns = self.now_ns()
-        dt_s = max(0.0, (now_ns - self._tick_ns) / 1e9) if self._tick_ns else 0.0
-        self._tick_ns = now_ns
+        now_ns, steady_ns = self.now_ns(), self.steady_ns()
+        dt_s = (steady_ns - self._tick_ns) / 1e9 if self._tick_ns else 0.0
+        self._tick_ns = steady_ns
         joints, width = self._command or (None, None)
         try:
             self._state = sim_arm_step(self._arm, self._state, joints, width, dt_s)

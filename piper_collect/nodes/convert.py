@@ -99,10 +99,13 @@ def position_and_xyzw(pose: Pose) -> tuple[tuple[float, float, float], tuple[flo
     return (p.x, p.y, p.z), (q.x, q.y, q.z, q.w)
 
 
-def topic_status_msg(monitor: TopicMonitor, now_ns: int, fresh_ns: int, *, running: bool) -> TopicStatus:
+def topic_status_msg(
+    monitor: TopicMonitor, now_ns: int, wall_ns: int, fresh_ns: int, *, running: bool
+) -> TopicStatus:
     """What the recorder's status says of one topic; counts are those of the episode that is ``running``.
 
-    What spoiled that episode stays told when it is over.
+    What spoiled that episode stays told when it is over. ``now_ns`` is by the clock that arrivals are counted
+    by, ``wall_ns`` by that of the stamps.
     """
     return TopicStatus(
         name=monitor.name,
@@ -110,7 +113,7 @@ def topic_status_msg(monitor: TopicMonitor, now_ns: int, fresh_ns: int, *, runni
         required=monitor.required,
         messages=monitor.messages if running else 0,
         rate_hz=monitor.rate_hz(now_ns),
-        age_s=monitor.age_s(now_ns),
+        age_s=monitor.age_s(now_ns, wall_ns),
         lost=monitor.lost if running else 0,
         reason=monitor.advice(now_ns, fresh_ns) or ("; ".join(monitor.flaws) if running else ""),
     )
@@ -215,7 +218,7 @@ def recorder_report(status: RecorderStatus, heard_ns: int) -> RecorderReport:
         heard_ns=heard_ns,
         state=_RECORDER_STATES.get(status.state, "fault"),
         episode_index=status.episode_index,
-        start_ns=stamp_ns(status.header.stamp) - elapsed_ns if elapsed_ns else 0,
+        start_ns=heard_ns - elapsed_ns if elapsed_ns else 0,
         saved=status.episodes_saved,
         task=status.task,
         message=status.message,
@@ -270,13 +273,20 @@ def teleop_status_msg(report: TeleopReport) -> TeleopStatus:
     return status
 
 
-def session_status_msg(view: SessionView, now_ns: int) -> SessionStatus:
-    """The state of the session as the operator sees it, as a message."""
+def session_status_msg(view: SessionView, now_ns: int, steady_ns: int) -> SessionStatus:
+    """The state of the session as the operator sees it, as a message.
+
+    Args:
+        view: The state.
+        now_ns: Now, for the stamps.
+        steady_ns: Now by the clock of the view's ``start_ns``.
+    """
+    start_ns = now_ns - (steady_ns - view.start_ns) if view.start_ns else 0
     states = {word: number for number, word in _SESSION_STATES.items()}
     status = SessionStatus(
         state=states[view.state],
         episode_index=view.episode_index,
-        episode_start=stamp_msg(view.start_ns),
+        episode_start=stamp_msg(start_ns),
         episodes_saved=view.saved,
         task=view.task,
         text=view.text,
@@ -287,12 +297,16 @@ def session_status_msg(view: SessionView, now_ns: int) -> SessionStatus:
     return status
 
 
-def session_view_of(status: SessionStatus) -> SessionView:
-    """The inverse of ``session_status_msg``."""
+def session_view_of(status: SessionStatus, heard_ns: int) -> SessionView:
+    """The inverse of ``session_status_msg``, but that ``start_ns`` is by the clock of ``heard_ns``.
+
+    The stamp and the start in the message are by one clock: their difference is the length so far.
+    """
+    start_ns = stamp_ns(status.episode_start)
     return SessionView(
         state=_SESSION_STATES.get(status.state, "fault"),
         episode_index=status.episode_index,
-        start_ns=stamp_ns(status.episode_start),
+        start_ns=heard_ns - (stamp_ns(status.header.stamp) - start_ns) if start_ns else 0,
         saved=status.episodes_saved,
         task=status.task,
         text=status.text,

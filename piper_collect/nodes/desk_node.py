@@ -75,7 +75,7 @@ class DeskNode(SessionNode):
                 picture_rate_hz=settings.picture_rate_hz,
             ),
             panels=self._panels,
-            clock_ns=self.now_ns,
+            clock_ns=self.steady_ns,
         )
         self._page.start()
         self._tell(here)
@@ -103,10 +103,11 @@ class DeskNode(SessionNode):
     # -- what comes in -------------------------------------------------------------------------
 
     def _take_status(self, status: SessionStatus) -> None:
-        self._view, self._view_ns = session_view_of(status), self.now_ns()
+        self._view_ns = self.steady_ns()
+        self._view = session_view_of(status, self._view_ns)
 
     def _take_recorder(self, status: RecorderStatus) -> None:
-        before, self._recorder, self._recorder_ns = self._recorder, status, self.now_ns()
+        before, self._recorder, self._recorder_ns = self._recorder, status, self.steady_ns()
         if before is None or (before.state, before.session) != (status.state, status.session):
             self._look_at_disk()
 
@@ -148,7 +149,7 @@ class DeskNode(SessionNode):
     # -- what is shown -------------------------------------------------------------------------
 
     def _show(self) -> None:
-        now_ns = self.now_ns()
+        now_ns = self.steady_ns()
         session = shown_view(self._view, self._view_ns, now_ns)
         status = self._recorder
         if status is None or now_ns - self._recorder_ns > SILENT_S * 1e9:

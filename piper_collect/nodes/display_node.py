@@ -87,7 +87,7 @@ class DisplayNode(SessionNode):
     def _take_pose(self, followed: _Followed, message: PoseStamped) -> None:
         at = message.pose.position
         followed.frame_id = message.header.frame_id or self.config.arm.base_frame
-        followed.trail.add(self.now_ns(), (at.x, at.y, at.z))
+        followed.trail.add(self.steady_ns(), (at.x, at.y, at.z))
 
     # -- what goes out -------------------------------------------------------------------------
 
@@ -103,11 +103,11 @@ class DisplayNode(SessionNode):
         self._model_joints.publish(message)
 
     def _publish_markers(self) -> None:
-        now_ns = self.now_ns()
+        now_ns, steady_ns = self.now_ns(), self.steady_ns()
         markers = [
             self._line(name, followed.frame_id, points, now_ns)
             for name, followed in self._followed.items()
-            if len(points := followed.trail.points(now_ns)) > 1
+            if len(points := followed.trail.points(steady_ns)) > 1
         ]
         self._markers.publish(MarkerArray(markers=[*markers, self._state(now_ns)]))
 
@@ -122,7 +122,7 @@ class DisplayNode(SessionNode):
         return marker
 
     def _state(self, now_ns: int) -> Marker:
-        banner, *parts = self._status.parts(now_ns)
+        banner, *parts = self._status.parts()
         marker = _marker("state", Marker.TEXT_VIEW_FACING, self.config.arm.base_frame, now_ns)
         marker.pose.position.x, marker.pose.position.y, marker.pose.position.z = _STATE_AT_M
         marker.scale.z = _LETTERS_M

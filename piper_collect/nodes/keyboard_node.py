@@ -15,7 +15,7 @@ from piper_collect.devices.terminal import KeyReader, LineFollower, suspend_self
 from piper_collect.errors import SessionError
 from piper_collect.msg import RecorderStatus, SessionStatus
 from piper_collect.nodes import signals
-from piper_collect.nodes.convert import session_view_of, stamp_ns
+from piper_collect.nodes.convert import session_view_of
 from piper_collect.nodes.qos import LATCHED_QOS
 from piper_collect.nodes.runtime import SessionNode, parent_pid, run_node
 from piper_collect.report.live_line import LiveLine
@@ -39,7 +39,7 @@ class KeyboardNode(SessionNode):
         self._line = LiveLine(sys.stdout)
         self._keys = KeyState()
         self._view = SessionView(state="not_ready")
-        self._heard_ns = self._stamp_ns = 0
+        self._heard_ns = 0
         self._figures: Figures | None = None
         self._ending = False
         self._callers = {
@@ -87,15 +87,15 @@ class KeyboardNode(SessionNode):
     # -- what comes in -------------------------------------------------------------------------
 
     def _take_status(self, status: SessionStatus) -> None:
-        self._view, self._stamp_ns = session_view_of(status), stamp_ns(status.header.stamp)
-        self._heard_ns = self.now_ns()
+        self._heard_ns = self.steady_ns()
+        self._view = session_view_of(status, self._heard_ns)
 
     def _take_recorder(self, status: RecorderStatus) -> None:
         lost = sum(topic.lost for topic in status.topics)
         self._figures = Figures(lost=lost, bytes_free=status.bytes_free)
 
     def _tick(self) -> None:
-        now_ns = self.now_ns()
+        now_ns = self.steady_ns()
         if self._log is not None and (lines := self._log.lines()):
             self._line.print(lines)
         if not self._reader.enter():
@@ -161,8 +161,7 @@ class KeyboardNode(SessionNode):
             self._line.draw(STARTING)
             return
         heard = self._heard_ns > 0 and now_ns - self._heard_ns < SILENT_S * 1e9
-        elapsed_ns = self._stamp_ns - self._view.start_ns + now_ns - self._heard_ns
-        elapsed_s = elapsed_ns / 1e9 if self._view.start_ns else 0.0
+        elapsed_s = (now_ns - self._view.start_ns) / 1e9 if self._view.start_ns else 0.0
         view = self._view if heard else None
         self._line.draw(status_line(view, self._figures, elapsed_s, prompt(self._keys, now_ns)))
 

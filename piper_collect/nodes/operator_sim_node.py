@@ -1,5 +1,7 @@
 """A scripted operator: watches the recorder as a person watches the display, drives, presses buttons."""
 
+from dataclasses import replace
+
 from piper_collect.core.operator_script import OperatorPlan, OperatorState, operator_step
 from piper_collect.msg import QuestInput, RecorderStatus
 from piper_collect.nodes.convert import quest_input_msg
@@ -39,7 +41,7 @@ class OperatorSimNode(SessionNode):
         self._recorder, self._heard = status, True
 
     def _tick(self) -> None:
-        now_ns = self.now_ns()
+        now_ns = self.steady_ns()
         self._state, sample = operator_step(
             self._plan,
             self._state,
@@ -48,7 +50,7 @@ class OperatorSimNode(SessionNode):
             ready=self._recorder.state == RecorderStatus.STATE_READY,
             saved=self._recorder.episodes_saved if self._heard else None,
         )
-        self._input.publish(quest_input_msg(sample))
+        self._input.publish(quest_input_msg(replace(sample, stamp_ns=self.now_ns())))
         if self._state.done:
             self._end(self._state.failure)
         elif self._state.phase != "settle":

@@ -64,6 +64,7 @@ class QuestNode(SessionNode):
             panels=self._panels,
             take_input=self._publish,
             clock_ns=self.now_ns,
+            steady_ns=self.steady_ns,
             tell=lambda text: self.get_logger().info(text),
         )
         self._page.start()
@@ -81,7 +82,8 @@ class QuestNode(SessionNode):
         self._input.publish(quest_input_msg(sample))
 
     def _take_status(self, status: SessionStatus) -> None:
-        self._view, self._heard_ns = session_view_of(status), self.now_ns()
+        self._heard_ns = self.steady_ns()
+        self._view = session_view_of(status, self._heard_ns)
         self._show()
 
     def _take_pulse(self, message: HapticPulse) -> None:
@@ -90,7 +92,7 @@ class QuestNode(SessionNode):
 
     def _show(self) -> None:
         if self._page is not None:
-            self._page.show(shown_view(self._view, self._heard_ns, self.now_ns()))
+            self._page.show(shown_view(self._view, self._heard_ns, self.steady_ns()))
 
     def _show_code(self, code: str) -> None:
         """On the terminal alone: what goes through the logger also lands in files."""

@@ -64,7 +64,8 @@ class RecorderNode(SessionNode):
         self._fault = ""
         self._message = ""
         self._told_state = self._last_state = -1
-        self._state_since_ns = self._started_ns
+        self._begun_ns = self._ended_ns = 0  # of the episode, by the clock that nobody sets
+        self._state_since_ns = self.steady_ns()
         self._saved = 0
         self._contents = Contents(self.config)
         self._topics = RawSubscriptions(
@@ -99,7 +100,7 @@ class RecorderNode(SessionNode):
                 f"an earlier recording was never finished and is kept: {path}; "
                 "piper-collect recover makes an episode of it"
             )
-        self._state_since_ns = self.now_ns()
+        self._state_since_ns = self.steady_ns()
         self._discover()
         self._publish_status()
 
@@ -109,7 +110,7 @@ class RecorderNode(SessionNode):
             return False  # the stop call that is being served ends the episode
         if self._recording is not None:
             self.get_logger().warning("stopped while an episode was running: saving it as interrupted")
-            self._end_ns = self.now_ns()
+            self._end()
             self._finish(INTERRUPTED, "the recorder was told to end while the episode was running")
         self._folder.close()
         self.exit_code = 1 if self._fault or self._topics.wrong_setting else 0
@@ -134,7 +135,7 @@ class RecorderNode(SessionNode):
         if self._recording is None or self._saving is not None:
             response.message = self._say("nothing to stop: no episode is running")
             return response
-        self._end_ns = self.now_ns()
+        self._end()
         self._drain = Drain(end_ns=self._end_ns, patience_ns=int(self._settings.drain_s * 1e9))
         self._saving = Future()
         self._publish_status()
@@ -180,7 +181,7 @@ class RecorderNode(SessionNode):
         if not task.strip():
             return "the task is empty; give one with --task, in session.task, or in the call"
         least_gb = max(self._settings.min_free_gb, self._settings.stop_free_gb)
-        return room_refusal(self._root, least_gb) or self._not_ready(self.now_ns())
+        return room_refusal(self._root, least_gb) or self._not_ready(self.steady_ns())
 
     def _not_ready(self, now_ns: int) -> str:
         """Why topics and cameras are not as an episode needs them; empty when they are."""
@@ -190,7 +191,7 @@ class RecorderNode(SessionNode):
     def _open_episode(self, task: str) -> int:
         record = self._session_record()
         self._folder.prepare(self._session_yaml, record)
-        start_ns = self.now_ns()
+        start_ns, self._begun_ns = self.now_ns(), self.steady_ns()
         recording = EpisodeRecording(
             self._folder,
             storage=self._storage,
@@ -203,7 +204,7 @@ class RecorderNode(SessionNode):
         self._fault, self._recording = "", recording
         self._host_clock.begin()
         for monitor in self._monitors():
-            monitor.begin_episode(start_ns)
+            monitor.begin_episode(self._begun_ns)
         for monitor, message in self._topics.early_messages(start_ns, self._fresh_ns()):
             self._write(monitor, message.payload, message.receive_ns, message.publish_ns)
             if self._fault:
@@ -217,11 +218,14 @@ class RecorderNode(SessionNode):
         if self._drain is not None:
             self._drain.receive(receive_ns)
         if self._recording is not None:
-            if step := self._host_clock.look():
-                self.get_logger().warning(told_steps([step]))
-                for other in self._monitors():
-                    other.gaps.note_step(step)
+            self._look_at_clock()
             self._write(monitor, payload, receive_ns, publish_ns)
+
+    def _look_at_clock(self) -> None:
+        if step := self._host_clock.look():
+            self.get_logger().warning(told_steps([step]))
+            for monitor in self._monitors():
+                monitor.gaps.note_step(step)
 
     def _write(
         self, monitor: TopicMonitor, payload: bytes, receive_ns: int, publish_ns: int | None = None
@@ -249,12 +253,17 @@ class RecorderNode(SessionNode):
     def _finish_when_drained(self) -> None:
         if self._recording is None or self._drain is None:
             return
-        if self._drain.is_over(self.now_ns(), self._monitors()):
+        waited_ns = self.steady_ns() - self._ended_ns
+        if self._drain.is_over(self.now_ns(), self._monitors(), waited_ns=waited_ns):
             self._finish(SUCCESS)
+
+    def _end(self) -> None:
+        """The episode ends now; what was sent before may still be on its way."""
+        self._end_ns, self._ended_ns = self.now_ns(), self.steady_ns()
 
     def _finish(self, outcome: str, why: str = "") -> None:
         reasons = incomplete_reasons(
-            list(self._monitors()), self._settings.max_lost, end_ns=self._end_ns, fresh_ns=self._fresh_ns()
+            list(self._monitors()), self._settings.max_lost, end_ns=self._ended_ns, fresh_ns=self._fresh_ns()
         )
         reasons += self._host_clock.flaws(self._settings.clock_step)
         if why:
@@ -273,7 +282,7 @@ class RecorderNode(SessionNode):
             result = (False, self._fault)
         else:
             self._saved += 1
-            seconds = (self._end_ns - recording.start_ns) / 1e9
+            seconds = (self._ended_ns - self._begun_ns) / 1e9
             text = f"episode {recording.index} saved: {seconds:.1f} s, {summary.message_count} messages"
             flaw = f"; INCOMPLETE: {'; '.join(reasons)}" if reasons else ""
             result = (True, f"{text}, {path}{flaw}")
@@ -287,7 +296,7 @@ class RecorderNode(SessionNode):
         if self._recording is not None and self._saving is None:
             short = room_refusal(self._root, self._settings.stop_free_gb)
             if short:
-                self._end_ns = self.now_ns()
+                self._end()
                 self._finish(INTERRUPTED, f"it was stopped: {short}")
         self._publish_status()
 
@@ -296,7 +305,7 @@ class RecorderNode(SessionNode):
         self._topics.discover()
         space, monitors = self.config.session.namespace, self._topics.monitors
         self._devices.poll(
-            self.now_ns(),
+            self.steady_ns(),
             {
                 name: monitors[resolve_topic(image_topic(name, camera), space)].publishers != ()
                 for name, camera in self.config.cameras.items()
@@ -356,10 +365,10 @@ class RecorderNode(SessionNode):
         return RecorderStatus.STATE_WAITING if refusal else RecorderStatus.STATE_READY
 
     def _publish_status(self) -> None:
-        now_ns = self.now_ns()
+        stamp_ns, now_ns = self.now_ns(), self.steady_ns()
         refusal = self._not_ready(now_ns)
         status = RecorderStatus()
-        status.header.stamp = stamp_msg(now_ns)
+        status.header.stamp = stamp_msg(stamp_ns)
         status.state = self._state(refusal)
         if (self._last_state, status.state) == (RecorderStatus.STATE_WAITING, RecorderStatus.STATE_READY):
             self._message = ""  # why nothing could start is over
@@ -367,12 +376,12 @@ class RecorderNode(SessionNode):
         running = self._recording
         status.episode_index = running.index if running else self._folder.next_index()
         status.task = running.task if running else self.config.session.task
-        status.elapsed = duration_msg(now_ns - running.start_ns if running else 0)
+        status.elapsed = duration_msg(now_ns - self._begun_ns if running else 0)
         status.episodes_saved = self._saved
         status.bytes_free = free_bytes(self._root)
         status.message = refusal if status.state == RecorderStatus.STATE_WAITING else self._message
         status.topics = [
-            topic_status_msg(m, now_ns, self._fresh_ns(), running=running is not None)
+            topic_status_msg(m, now_ns, stamp_ns, self._fresh_ns(), running=running is not None)
             for m in self._monitors()
         ]
         self._status_publisher.publish(status)

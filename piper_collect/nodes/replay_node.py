@@ -61,7 +61,7 @@ class ReplayNode(SessionNode):
         self._measured: tuple[tuple[float, ...], float] | None = None
         self._heard_q: tuple[float, ...] = ()
         self._measured_s = self._steady_s = 0.0
-        self._stamp_ns = self._tick_ns = 0
+        self._stamp_ns = self._tick_ns = self._shown_ns = 0
         self._arm: ArmReport | None = None
         self._company = self._reason = ""
         self._told = ""
@@ -110,15 +110,15 @@ class ReplayNode(SessionNode):
             self._measured, self._measured_s = measured, monotonic()
 
     def _take_status(self, message: ArmStatus) -> None:
-        self._arm = arm_report(message, self.now_ns())
+        self._arm = arm_report(message, self.steady_ns())
 
     def _tick(self) -> None:
         if self.finished:
             return
-        now_ns = self.now_ns()
-        dt_s = (now_ns - self._tick_ns) / 1e9 if self._tick_ns else 0.0
-        self._tick_ns = now_ns
-        fault = self._fault(now_ns)
+        now_ns, steady_ns = self.now_ns(), self.steady_ns()
+        dt_s = (steady_ns - self._tick_ns) / 1e9 if self._tick_ns else 0.0
+        self._tick_ns = steady_ns
+        fault = self._fault(steady_ns)
         if self._state is None:
             self._wait(now_ns, fault)
             return
@@ -152,11 +152,11 @@ class ReplayNode(SessionNode):
         seconds = approach_s(self._plan, self._measured[0])
         self.get_logger().info(f"moving to the first pose, {seconds:.1f} s")
 
-    def _fault(self, now_ns: int) -> str:
+    def _fault(self, steady_ns: int) -> str:
         """Why the arm must not move; empty if it may."""
         if self._is_silent():
             return f"the arm's joint states are silent for {ARM_SILENT_S:g} s"
-        return self._company or start_hindrance(None, self._arm, None, now_ns)
+        return self._company or start_hindrance(None, self._arm, None, steady_ns)
 
     def _look_around(self) -> None:
         if self.count_publishers(self._command_topic) > 1:
@@ -187,9 +187,9 @@ class ReplayNode(SessionNode):
             self._told = text
             self.get_logger().info(text)
         report = TeleopReport(heard_ns=now_ns, state=word, text=text, fault=fault)
-        shown = self._shown
-        if replace(report, heard_ns=shown.heard_ns) != shown or now_ns - shown.heard_ns >= STATUS_S * 1e9:
-            self._shown = report
+        shown, steady_ns = self._shown, self.steady_ns()
+        if replace(report, heard_ns=shown.heard_ns) != shown or steady_ns - self._shown_ns >= STATUS_S * 1e9:
+            self._shown, self._shown_ns = report, steady_ns
             self._status.publish(teleop_status_msg(report))
 
     def _end(self, reason: str, exit_code: int) -> None:

@@ -5,6 +5,7 @@ import faulthandler
 import os
 import signal
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -56,6 +57,10 @@ class SessionNode(Node):
     def now_ns(self) -> int:
         """Now on the node's ROS clock, ns since the epoch."""
         return self.get_clock().now().nanoseconds
+
+    def steady_ns(self) -> int:
+        """Now on a clock that nobody sets, in ns: for how long something lasts or is silent; no stamp."""
+        return time.monotonic_ns()
 
     def start(self) -> None:
         """Begin work; called once, after construction."""

@@ -1,5 +1,7 @@
 """Owns the operator's actions: buttons and calls come in; services, status and haptics go out."""
 
+import time
+from dataclasses import replace
 from functools import partial
 
 from rclpy.callback_groups import ReentrantCallbackGroup
@@ -19,11 +21,13 @@ from piper_collect.core.operator_actions import (
     hold_began,
 )
 from piper_collect.core.quest import Hand
+from piper_collect.core.sent_age import SentAge
 from piper_collect.core.session_status import (
     ArmReport,
     RecorderReport,
     SessionView,
     TeleopReport,
+    same_start,
     session_view,
     start_hindrance,
 )
@@ -47,11 +51,15 @@ ANSWER_S = 10.0
 
 
 class ActionNode(SessionNode):
-    """One request at a time, whoever asks; every answer is told, shown and felt."""
+    """One request at a time, whoever asks; every answer is told, shown and felt.
+
+    How long something is silent, held or waited for is counted by a clock that nobody sets.
+    """
 
     def __init__(self) -> None:
         super().__init__("session")
         self._buttons = ButtonState()
+        self._ages = SentAge(self.now_ns, time.monotonic_ns)
         self._standing = Standing()
         self._waiting: Future | None = None
         self._answer = ""
@@ -79,15 +87,15 @@ class ActionNode(SessionNode):
     # -- what comes in -------------------------------------------------------------------------
 
     def _take_recorder(self, status: RecorderStatus) -> None:
-        report = recorder_report(status, self.now_ns())
+        report = same_start(self._recorder, recorder_report(status, self.steady_ns()))
         if self._recorder is not None and report.message != self._recorder.message:
             self._answer = ""  # the recorder has something newer to tell
         self._recorder = report
-        self._standing = hear(self._standing, self._view().state, self.now_ns())
+        self._standing = hear(self._standing, self._view().state, self.steady_ns())
         self._show()
 
     def _take_teleop(self, status: TeleopStatus) -> None:
-        before, self._teleop = self._teleop, teleop_report(status, self.now_ns())
+        before, self._teleop = self._teleop, teleop_report(status, self.steady_ns())
         hand = self.config.teleop.hand
         if before is not None and before.state != self._teleop.state:
             if self._teleop.state == "following":
@@ -97,14 +105,16 @@ class ActionNode(SessionNode):
         self._show()
 
     def _take_arm(self, status: ArmStatus) -> None:
-        self._arm = arm_report(status, self.now_ns())
+        self._arm = arm_report(status, self.steady_ns())
         self._show()
 
     def _take_input(self, message: QuestInput) -> None:
         if several(self, QUEST_INPUT_TOPIC):
             return  # teleoperation says so
         before, hand = self._buttons, self.config.teleop.hand
-        self._buttons, actions = button_step(before, quest_sample(message), hand)
+        sample = quest_sample(message)
+        sample = replace(sample, stamp_ns=self._ages.steady_ns(sample.stamp_ns))  # what counts is how long
+        self._buttons, actions = button_step(before, sample, hand)
         if hold_began(before, self._buttons):
             self._feel(haptics.tick(hand_of(Action.HOME, hand)))
         for action in actions:
@@ -125,7 +135,7 @@ class ActionNode(SessionNode):
         What is done the headset's wearer feels whoever asked; what is not, only if he asked.
         """
         hand = hand_of(action, self.config.teleop.hand)
-        now_ns = self.now_ns()
+        now_ns = self.steady_ns()
         hindrance = start_hindrance(self._recorder, self._arm, self._teleop, now_ns)
         before = self._standing
         self._standing, decision = ask(before, action, self._view().state, now_ns, hindrance)
@@ -147,7 +157,7 @@ class ActionNode(SessionNode):
         return waiting
 
     def _answered(self, request: Request, answer, waiting: Future, hand: Hand, *, by_hand: bool) -> None:
-        self._standing = answered(self._standing, request, self.now_ns(), success=answer.success)
+        self._standing = answered(self._standing, request, self.steady_ns(), success=answer.success)
         if request is Request.HOME and not answer.success:  # the recorder's answers are in its own log
             self.get_logger().warning(answer.message)
         if answer.success or by_hand:
@@ -162,7 +172,8 @@ class ActionNode(SessionNode):
             self._waiting.set_result((False, f"no answer within {PATIENCE_S:.0f} s"))
 
     def _tick(self) -> None:
-        if gave_up(self._standing, self.now_ns()):
+        self._ages.look()
+        if gave_up(self._standing, self.steady_ns()):
             self._give_up()
         self._publish_status()
 
@@ -171,13 +182,13 @@ class ActionNode(SessionNode):
             self._haptics.publish(pulse_msg(pulse, self.now_ns()))
 
     def _say(self, text: str) -> None:
-        self._answer, self._answered_ns = text, self.now_ns()
+        self._answer, self._answered_ns = text, self.steady_ns()
         self._show()
 
     def _view(self) -> SessionView:
-        if self.now_ns() - self._answered_ns > ANSWER_S * 1e9:
+        if self.steady_ns() - self._answered_ns > ANSWER_S * 1e9:
             self._answer = ""
-        return session_view(self._recorder, self._arm, self._teleop, self.now_ns(), self._answer)
+        return session_view(self._recorder, self._arm, self._teleop, self.steady_ns(), self._answer)
 
     def _show(self) -> None:
         """Publish at once when anything that is shown has changed."""
@@ -186,7 +197,7 @@ class ActionNode(SessionNode):
 
     def _publish_status(self) -> None:
         self._shown = self._view()
-        self._status.publish(session_status_msg(self._shown, self.now_ns()))
+        self._status.publish(session_status_msg(self._shown, self.now_ns(), self.steady_ns()))
 
 
 def main(arguments: list[str] | None = None) -> int:

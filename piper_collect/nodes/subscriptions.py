@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
-from time import time_ns
+from time import monotonic_ns, time_ns
 
 from ament_index_python.packages import PackageNotFoundError, get_package_share_directory
 from rclpy._rclpy_pybind11 import RCLError
@@ -25,6 +25,7 @@ from piper_collect.config.share import share_dir
 from piper_collect.config.video_transports import VIDEO_MESSAGES, install_hint
 from piper_collect.core.live_clock import LiveClock
 from piper_collect.core.picture_watch import PictureWatch
+from piper_collect.core.sent_age import SentAge
 from piper_collect.core.topics import TopicMonitor
 from piper_collect.errors import BagError, ConfigError, PiperCollectError
 from piper_collect.nodes.company import full_name
@@ -47,7 +48,8 @@ class RawSubscriptions:
         node: The node that owns the subscriptions.
         config: The session: which topics are wanted, and which sources they feed.
         receive: Called with the topic's monitor, the serialized message, its receive time in ns, and the
-            time in ns at which it was published; None where DDS does not say.
+            time in ns at which it was published; None where DDS does not say. Both are by this machine's
+            clock; the monitors' times are by one that nobody sets.
         watch_pictures: Whether the monitors of cameras are to notice frozen and black pictures.
         keep_lead_ins: Whether to keep what an episode needs of cameras' videos from before its start.
 
@@ -76,6 +78,7 @@ class RawSubscriptions:
         self.wrong_setting: ConfigError | None = None
         self._node = node
         self._receive = receive
+        self._arrivals = SentAge(time_ns, monotonic_ns)
         self._subscriptions: dict[str, tuple[Subscription, str, QoSProfile]] = {}
         self._definitions = Definitions()
         self._definitions.register_msgs(share_dir() / "msg")
@@ -92,6 +95,7 @@ class RawSubscriptions:
 
     def discover(self) -> None:
         """Look at who publishes what now; cheap enough for twice a second."""
+        self._arrivals.look()
         for name, monitor in self.monitors.items():
             publishers = self._node.get_publishers_info_by_topic(name)
             writers = frozenset(bytes(publisher.endpoint_gid) for publisher in publishers)
@@ -195,15 +199,17 @@ class RawSubscriptions:
 
         def received(payload: bytes, info: Mapping[str, int]) -> None:
             receive_ns = info["received_timestamp"] or time_ns()  # not every middleware says it
+            arrived_ns = min(self._arrivals.steady_ns(receive_ns), monotonic_ns())
             monitor.receive(
-                receive_ns=receive_ns,
+                receive_ns=arrived_ns,
+                wall_ns=receive_ns,
                 stamp_ns=_stamp_ns(codec, payload),
                 sequence=info.get("publication_sequence_number") or 0,
             )
             if keeps_last:
                 self.latched[monitor.name] = payload
             if pictures is not None:
-                pictures.take(codec, payload, receive_ns)
+                pictures.take(codec, payload, arrived_ns)
             if monitor.name in self._unread:
                 first = monitor.name not in self._newest
                 self._newest[monitor.name] = payload

@@ -1,7 +1,7 @@
 """From the headset to the arm: clutch, motion layer, one target a control tick."""
 
+import time
 from dataclasses import replace
-from time import monotonic
 
 from geometry_msgs.msg import PoseStamped
 from sensor_msgs.msg import JointState
@@ -19,6 +19,7 @@ from piper_collect.core.motion import (
     stop_motion,
 )
 from piper_collect.core.quest import QuestSample
+from piper_collect.core.sent_age import SentAge
 from piper_collect.core.session_status import TeleopReport, TeleopState, arm_faults
 from piper_collect.core.tether import agree, tether, under_way
 from piper_collect.errors import PiperCollectError
@@ -72,13 +73,15 @@ class TeleopNode(SessionNode):
         self._heard_q: tuple[float, ...] = ()
         self._measured_q: tuple[float, ...] = ()
         self._arm_faults: tuple[str, ...] = ()
-        self._arm_seen_s = 0.0
+        self._arm_seen_ns = 0
+        self._ages = SentAge(self.now_ns, time.monotonic_ns)
         self._stamp_ns = 0
         self._tick_ns = 0
         self._told = ""
         self._given_up = ""
         self._unusable = ""
         self._status_shown = TeleopReport(heard_ns=0, state="waiting")
+        self._shown_ns = 0
         self._limited_ticks = 0
         self._alone = True
         topics = arm_topics(self.config.arm.preset)
@@ -97,7 +100,9 @@ class TeleopNode(SessionNode):
 
     def _take_input(self, message: QuestInput) -> None:
         if self._alone and not several(self, QUEST_INPUT_TOPIC):
-            self._samples.append(quest_sample(message))
+            sample = quest_sample(message)
+            # the clutch counts how old each is, and how long there was none: by a clock that nobody sets
+            self._samples.append(replace(sample, stamp_ns=self._ages.steady_ns(sample.stamp_ns)))
 
     def _take_joints(self, message: JointState) -> None:
         measured = joints_and_width(message)
@@ -109,7 +114,7 @@ class TeleopNode(SessionNode):
         if self._motion is None or self._arm_is_silent():
             self._give_up(ARM_WAS_SILENT)
             self._start_from(measured)
-        self._arm_seen_s, self._measured_q = monotonic(), measured[0]
+        self._arm_seen_ns, self._measured_q = self.steady_ns(), measured[0]
 
     def _is_repeated(self, message: JointState) -> bool:
         """Whether it is one that was heard before: some drivers go on sending the last there was."""
@@ -118,7 +123,7 @@ class TeleopNode(SessionNode):
 
     def _take_status(self, message: ArmStatus) -> None:
         """An arm that begins to fail is not led on, and one that has recovered goes on from where it is."""
-        before, self._arm_faults = self._arm_faults, arm_faults(arm_report(message, self.now_ns()))
+        before, self._arm_faults = self._arm_faults, arm_faults(arm_report(message, self.steady_ns()))
         if self._motion is None or self._arm_faults == before:
             return
         self._give_up("; ".join(self._arm_faults) or f"the arm has recovered from: {'; '.join(before)}")
@@ -159,18 +164,19 @@ class TeleopNode(SessionNode):
 
     def _arm_is_silent(self) -> bool:
         """By a clock that nobody sets."""
-        return monotonic() - self._arm_seen_s > ARM_STALE_S
+        return self.steady_ns() - self._arm_seen_ns > ARM_STALE_S * 1e9
 
     def _tick(self) -> None:
-        now_ns = self.now_ns()
-        dt_s = (now_ns - self._tick_ns) / 1e9 if self._tick_ns else self._period_s
-        self._tick_ns = now_ns
+        self._ages.look()
+        now_ns, steady_ns = self.now_ns(), self.steady_ns()
+        dt_s = (steady_ns - self._tick_ns) / 1e9 if self._tick_ns else self._period_s
+        self._tick_ns = steady_ns
         samples, self._samples = self._samples, []
         if self._motion is None:
             self._report(now_ns, "waiting", self._given_up or NO_ARM, self._unusable)
             return
         at, width_m = self._motion.pose_cmd, self._motion.width_cmd
-        self._clutch, goal = clutch_steps(self._clutch_config, self._clutch, samples, now_ns, at, width_m)
+        self._clutch, goal = clutch_steps(self._clutch_config, self._clutch, samples, steady_ns, at, width_m)
         silent = self._arm_is_silent()
         if silent:
             self._give_up(ARM_WAS_SILENT)
@@ -223,9 +229,9 @@ class TeleopNode(SessionNode):
 
     def _report(self, now_ns: int, state: TeleopState, text: str, fault: str) -> None:
         report = TeleopReport(heard_ns=now_ns, state=state, text=text, fault=fault)
-        shown = self._status_shown
-        if replace(report, heard_ns=shown.heard_ns) != shown or now_ns - shown.heard_ns >= STATUS_S * 1e9:
-            self._status_shown = report
+        shown, steady_ns = self._status_shown, self.steady_ns()
+        if replace(report, heard_ns=shown.heard_ns) != shown or steady_ns - self._shown_ns >= STATUS_S * 1e9:
+            self._status_shown, self._shown_ns = report, steady_ns
             self._status.publish(teleop_status_msg(report))
 
     def _tell(self, text: str) -> None:

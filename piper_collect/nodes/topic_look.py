@@ -93,7 +93,7 @@ class _Ear:
             self._spin(executor, LOOK_S)
             begin_ns = time.time_ns()
             for monitor in self._topics.monitors.values():
-                monitor.begin_episode(begin_ns)
+                monitor.begin_episode(time.monotonic_ns())
             self._spin(executor, self._seconds)
             self._catch_up(executor)
         finally:
@@ -134,7 +134,7 @@ class _Ear:
     # -- what was seen -------------------------------------------------------------------------
 
     def _look(self, begin_ns: int) -> DomainLook:
-        now_ns = time.time_ns()
+        now_ns = time.monotonic_ns()
         there = [name for name, _ in self._node.get_topic_names_and_types() if self._publishers(name)]
         status = resolve_topic(RECORDER_STATUS_TOPIC, self._config.session.namespace)
         return DomainLook(

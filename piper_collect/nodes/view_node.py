@@ -103,8 +103,9 @@ class ViewNode(SessionNode):
             return
         self._drawing.pose(at_ns, kind, pose7)
         trail = self._trails[kind]
-        trail.add(at_ns, pose7[:3])
-        if len(points := trail.points(at_ns)) > 1:
+        now_ns = self.steady_ns()
+        trail.add(now_ns, pose7[:3])
+        if len(points := trail.points(now_ns)) > 1:
             self._drawing.trail(at_ns, kind, points)
 
     def _draw_pictures(self) -> None:
@@ -123,9 +124,8 @@ class ViewNode(SessionNode):
                 self._drawing.picture(name, ShownPicture(frame.stamp_ns, jpeg, "image/jpeg"))
 
     def _draw_words(self) -> None:
-        now_ns = self.now_ns()
-        banner, *parts = self._status.parts(now_ns)
-        self._drawing.text(now_ns, "\n\n".join((f"# {banner.text.strip()}", *(p.text for p in parts))))
+        banner, *parts = self._status.parts()
+        self._drawing.text(self.now_ns(), "\n\n".join((f"# {banner.text.strip()}", *(p.text for p in parts))))
 
 
 def main(arguments: list[str] | None = None) -> int:

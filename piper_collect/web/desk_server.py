@@ -61,7 +61,7 @@ class DeskServer:
     Args:
         place: Where and to whom.
         panels: The cameras' pictures.
-        clock_ns: Host time, ns since the epoch.
+        clock_ns: The clock of ``start_ns`` of what is shown, in ns; best one that nobody sets.
     """
 
     def __init__(self, place: DeskPlace, *, panels: Panels, clock_ns: Callable[[], int]) -> None:

@@ -46,7 +46,7 @@ class Hub:
     Args:
         pairing: Who may drive.
         take_input: Called with each sample of the driver, stamped.
-        clock_ns: Host time for the stamps, ns since the epoch.
+        clock_ns: The clock of ``start_ns`` of what is shown, in ns.
         tell: Takes a line about who comes and goes.
         about: What a page needs to know at once (cameras, hand …), as JSON can hold it.
     """

@@ -54,6 +54,7 @@ class PageServer:
         panels: The cameras' pictures.
         take_input: Called in the server's thread with each sample of the driver, stamped at its arrival.
         clock_ns: Host time for the stamps, ns since the epoch.
+        steady_ns: The clock of ``start_ns`` of what is shown, in ns; best one that nobody sets.
         tell: Takes a line about who comes and goes, in the server's thread.
     """
 
@@ -65,6 +66,7 @@ class PageServer:
         panels: Panels,
         take_input: Callable[[QuestSample], None],
         clock_ns: Callable[[], int],
+        steady_ns: Callable[[], int],
         tell: Callable[[str], None],
     ) -> None:
         self._settings = settings
@@ -74,7 +76,7 @@ class PageServer:
         self._hub = Hub(
             pairing,
             take_input=take_input,
-            clock_ns=clock_ns,
+            clock_ns=steady_ns,
             tell=tell,
             about={
                 "hand": settings.hand,

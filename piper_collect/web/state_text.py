@@ -14,7 +14,7 @@ def state_text(kind: str, content: Mapping[str, object]) -> str:
 
 
 def session_content(view: SessionView, now_ns: int) -> dict[str, object]:
-    """The state of the session, with the running episode's length so far."""
+    """The state of the session, with the running episode's length so far; ``now_ns`` by its start's clock."""
     elapsed_ms = (now_ns - view.start_ns) / 1e6 if view.start_ns else 0.0
     return {
         "state": view.state,
