@@ -12,6 +12,7 @@ from piper_collect.dataset.hdf5.reader import HDF5CasesReader, open_cases
 from piper_collect.errors import DatasetError
 from piper_collect.pipelines.validate import EpisodeTaker, Progress, Validation
 from piper_collect.pipelines.validate_outlook import verdict
+from piper_collect.pipelines.validation.empty import tell_empty
 from piper_collect.pipelines.validation.episode_survey import episode_survey
 from piper_collect.pipelines.validation.hdf5 import check_fields, check_lists, check_rows, check_video
 
@@ -78,6 +79,19 @@ class _Run:
     def finish(self) -> Validation:
         """Say what only the whole can tell."""
         reader, findings = self._reader, self._findings
+        if not reader.episodes:
+            tell_empty(findings)
+        return verdict(
+            reader,
+            findings,
+            self._outlook() if reader.episodes else None,
+            rows=self._rows,
+            duration_s=self._duration_s,
+            decoded=self._decode,
+        )
+
+    def _outlook(self) -> ConsumerOutlook:
+        findings = self._findings
         errors = [f for f in findings.listed if f.level == "error"]
         outlook = ConsumerOutlook(
             consumer=CONSUMER,
@@ -87,11 +101,4 @@ class _Run:
         )
         text = "reads it" if outlook.loads else f"is misled: {outlook.reason}"
         findings.add("info" if outlook.loads else "error", "consumer", CONSUMER, text)
-        return verdict(
-            reader,
-            findings,
-            outlook,
-            rows=self._rows,
-            duration_s=self._duration_s,
-            decoded=self._decode,
-        )
+        return outlook
