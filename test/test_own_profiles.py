@@ -314,3 +314,56 @@ def test_a_file_that_is_no_profile_is_said_in_one_line(tmp_path, recording, own,
     assert code == 1
     assert "own.yaml" in line
     assert said in line
+
+
+def missed(capsys, root) -> list[str]:
+    """What validate warns of in the list of columns."""
+    assert main(["validate", str(root), "--json", "--quick"]) in (0, 3)
+    report = json.loads(capsys.readouterr().out)
+    assert report["facts"]["episodes"] == 1
+    return [f["text"] for f in report["findings"] if f["code"] == "features" and f["level"] == "warning"]
+
+
+@pytest.mark.parametrize("profile", ["trex", "own", "train without"])
+def test_columns_that_a_profile_leaves_out_by_design_are_not_missed(tmp_path, own, capsys, profile):
+    less = tmp_path / "less.yaml"
+    less.write_text("name: less\nextends: train\nwithout: [action, action.gripper]\ncolumns: []\n")
+    made_of = {"own": own, "train without": less}.get(profile, profile)
+    bag = small_bag(tmp_path / "episode_000000")
+    assert export(capsys, bag, "-o", tmp_path / "ds", "--profile", made_of) == (0, [])
+    assert missed(capsys, tmp_path / "ds") == []
+
+
+@pytest.mark.parametrize(
+    ("profile", "key", "by"),
+    [
+        ("piper", "action.arm_eef", "the format (profile piper)"),
+        ("train", "observation.gripper", "the format (profile train)"),
+        ("trex", "action.eef10_absolute", "its layout (meta/embodiment.json)"),
+    ],
+)
+def test_columns_that_the_layout_counts_on_are_missed(tmp_path, capsys, profile, key, by):
+    bag = small_bag(tmp_path / "episode_000000", rows=8)
+    assert export(capsys, bag, "-o", tmp_path / "ds", "--profile", profile) == (0, [])
+    assert missed(capsys, tmp_path / "ds") == []
+    path = tmp_path / "ds/meta/info.json"
+    info = json.loads(path.read_bytes())
+    del info["features"][key]
+    path.write_text(json.dumps(info))
+    assert missed(capsys, tmp_path / "ds") == [f"has no {key}, which {by} asks for"]
+    # provenance that names a file, of somebody who would have it read: no profile of the package
+    sources = tmp_path / "ds/meta/episode_sources.jsonl"
+    sources.write_text(sources.read_text().replace(f'"name": "{profile}"', '"name": "/proc/self/mem"'))
+    assert "/proc/self/mem" in sources.read_text()
+    assert len(missed(capsys, tmp_path / "ds")) == (profile == "trex")
+
+
+def test_without_provenance_the_format_is_asked_for_as_far_as_anything_names_it(tmp_path, capsys):
+    bag = small_bag(tmp_path / "episode_000000")
+    assert export(capsys, bag, "-o", tmp_path / "ds", "--profile", "train") == (0, [])
+    (tmp_path / "ds/meta/episode_sources.jsonl").unlink()
+    path = tmp_path / "ds/meta/info.json"
+    info = json.loads(path.read_bytes())
+    del info["features"]["action.gripper"]
+    path.write_text(json.dumps(info))
+    assert missed(capsys, tmp_path / "ds") == ["has no action.gripper, which the format asks for"]
