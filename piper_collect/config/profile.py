@@ -17,7 +17,7 @@ from piper_collect.config.embodiment import Embodiment
 from piper_collect.config.load import find_config, load_yaml, read_config
 from piper_collect.config.parse import parse
 from piper_collect.core.types import GapPolicy, RowClock
-from piper_collect.errors import ConfigError
+from piper_collect.errors import ConfigError, UsageError
 
 Dialect = Literal["lerobot-v2.0", "lerobot-v2.1", "lerobot-v3.0", "hdf5-cases"]
 DEPTH_DIALECTS = ("lerobot-v3.0",)
@@ -320,10 +320,11 @@ def with_dialect(profile: Profile, dialect: str) -> Profile:
     """``profile`` in another on-disk format.
 
     Raises:
-        ConfigError: There is no such one, or the profile lacks what it needs.
+        UsageError: There is no such one.
+        ConfigError: The profile lacks what it needs.
     """
     if dialect not in get_args(Dialect):
-        raise ConfigError("no such dialect", where="--dialect", got=dialect, valid=get_args(Dialect))
+        raise UsageError("no such dialect", where="--dialect", got=dialect, valid=get_args(Dialect))
     try:
         return replace(profile, dialect=dialect)  # type: ignore[arg-type]
     except ValueError as err:
@@ -335,10 +336,10 @@ def with_codec(profile: Profile, codec: str) -> Profile:
     """``profile`` with another video encoder, at the quality and speed that is usual for it.
 
     Raises:
-        ConfigError: There is no such one.
+        UsageError: There is no such one.
     """
     if codec not in get_args(Codec):
-        raise ConfigError("no such encoder", where="--codec", got=codec, valid=get_args(Codec))
+        raise UsageError("no such encoder", where="--codec", got=codec, valid=get_args(Codec))
     if codec == profile.video.codec:
         return profile
     crf, preset = (30, "8") if codec == "libsvtav1" else (VideoSpec().crf, VideoSpec().preset)
