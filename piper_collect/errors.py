@@ -56,6 +56,10 @@ class ConfigError(PiperCollectError):
     """The session YAML, a profile or a command line option is wrong."""
 
 
+class UsageError(ConfigError):
+    """The words of a command line are wrong by themselves, whatever lies on the disk."""
+
+
 class BagError(PiperCollectError):
     """A bag cannot be read or written, or not all of it."""
 

@@ -117,6 +117,70 @@ def test_a_usage_error_is_exit_2(words, capsys):
     assert "usage: piper-collect" in capsys.readouterr().err
 
 
+WRONG = [
+    ("export b -o ds --dialect v3", "--dialect: no such dialect (got v3)"),
+    ("export b -o ds --codec h264", "--codec: no such encoder (got h264)"),
+    ("export b --watch", "--watch needs -o ROOT"),
+    ("export b -o ds --watch --replace", "--replace does not go with --watch"),
+    ("export b -o ds --watch --workers 2", "--workers does not go with --watch"),
+    ("export b -o ds --split 0", "not a number of seconds above 0"),
+    ("convert ds --to hdf6 -o out", "--to: no such dialect (got hdf6)"),
+    ("edit ds --delete x", "not a list of episodes"),
+    ("merge ds -o out", "there is nothing to merge (expected two datasets or more, got 1)"),
+    ("prune s --yes --dry-run", "not allowed with argument"),
+    ("finalize ds --horizon 0", "the horizon is no number of steps"),
+    ("validate ds --ready --json", "--ready looks at every frame"),
+    ("validate ds --fail-on info", "invalid choice"),
+    ("view", "nothing to show"),
+    ("view ds --live", "one thing at a time"),
+    ("view --live --episode 3", "--live: --episode is not for this"),
+    ("view ds --save x.html", "--save: no such kind of file (expected a name that ends in .rrd"),
+    ("push ds pick", "REPO_ID: no name of a repository"),
+    ("push ds me/pick -o card", "card: -o is for --dry-run"),
+    ("replay ds --episode 0 --plot x.png", "--plot: no such kind of file (expected a name that ends in .svg"),
+    ("replay ds", "the following arguments are required: --episode"),
+    ("record --arm snim", "--arm: not a valid choice (got snim); did you mean 'sim'? Valid: sim, can"),
+    ("record --operator me", "--operator: not a valid choice (got me)"),
+    ("doctor --cameras none2", "--cameras: not a valid choice (got none2)"),
+    ("doctor --seconds 0", "from 0.5 to 600 seconds"),
+    ("node recoder_node", "no such node (got recoder_node); did you mean 'recorder_node'?"),
+    ("info", "the following arguments are required"),
+    ("recover", "the following arguments are required"),
+    ("demo extra", "unrecognized arguments"),
+    ("keyboard extra", "unrecognized arguments"),
+]
+
+
+@pytest.mark.parametrize(("line", "said"), WRONG)
+def test_wrong_words_are_usage_of_the_verb_and_exit_2_whatever_the_disk_holds(
+    tmp_path, monkeypatch, capsys, line, said
+):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(os, "nice", lambda by: 0)
+    try:
+        code = cli.main(line.split())
+    except SystemExit as stopped:
+        code = stopped.code
+    out, err = capsys.readouterr()
+    assert (code, out) == (2, "")
+    assert err.startswith("usage: piper-collect")
+    assert ": error: " in err
+    assert said in " ".join(err.split())
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_every_verb_has_words_that_are_wrong():
+    assert {line.split()[0] for line, _ in WRONG} == set(cli.VERBS)
+
+
+@pytest.mark.parametrize("verb", ["", *cli.VERBS])
+def test_help_tells_the_exit_codes(verb, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        cli.main([*([verb] if verb else []), "--help"])
+    assert stopped.value.code == 0
+    assert "exit codes of every verb: 0 done, 1 something failed, 2 wrong words" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("error", "code", "said"),
     [(KeyboardInterrupt(), 130, "interrupted"), (BagError("cut", where="b"), 1, "error: b: cut")],

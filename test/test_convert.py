@@ -164,7 +164,6 @@ def test_what_cannot_be_converted_is_refused_and_nothing_is_left(
         ),
         ("lerobot-v3.0", case, "the folder is a case folder of hdf5-cases already"),
         ("lerobot-v3.0", full / "x", "is a file"),
-        ("hdf6", tmp_path / "new", "no such dialect"),
     ):
         assert main(["convert", str(train), "--to", to, "-o", str(out)]) == 1
         assert said in capsys.readouterr().err

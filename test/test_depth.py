@@ -18,7 +18,19 @@ from export_cases import bag, every, frame_messages, run, session, small_bag, so
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image as PilImage
-from sample_bags import IMAGE, MS, START, arm_messages, header, jpeg_image, make, picture, store
+from sample_bags import (
+    COMPRESSED,
+    IMAGE,
+    MS,
+    START,
+    arm_messages,
+    header,
+    jpeg_image,
+    make,
+    picture,
+    raw_image,
+    store,
+)
 
 from piper_collect.bag.definitions import Definitions
 from piper_collect.bag.source_check import SourceCheck
@@ -38,6 +50,7 @@ from piper_collect.imaging.depth import depth_of_png, png_bytes, to_millimetres
 from piper_collect.pipelines.bag_episodes import ExportOptions
 from piper_collect.pipelines.export_run import ExportRun
 from piper_collect.pipelines.prepare import prepare
+from piper_collect.pipelines.validate_bag import validate_bag
 from piper_collect.pipelines.validators import validator_of
 
 pytestmark = pytest.mark.usefixtures("no_sync")
@@ -442,3 +455,81 @@ def test_the_settings_of_a_camera_name_its_depth() -> None:
         assert [t for t in topics if "depth" in t] == [topic]
     with pytest.raises(ValueError, match="depth_topic"):
         CameraSettings(depth_topic="not a topic")
+
+
+def broken_depth(fault: str) -> list[tuple[str, int, object]]:
+    """Depth images of which the fourth has a fault."""
+    messages = list(depth_messages(every(50, 8, UNTIL_MS)))
+    topic, when, _ = messages[3]
+    stamp = when - 12 * MS
+    if fault == "bytes":
+        image = depth_image(stamp, distances(3))
+        image = make(IMAGE, image.header, *SIZE, "16UC1", 0, image.step, image.data[:-7])
+    elif fault == "size":
+        image = depth_image(stamp, distances(3, (SIZE[0] + 2, SIZE[1])))
+    else:
+        image = raw_image(stamp, picture([9, 9, 9], height=SIZE[0], width=SIZE[1]))
+    return [*messages[:3], (topic, when, image), *messages[4:]]
+
+
+@pytest.mark.parametrize(
+    ("fault", "code", "said"),
+    [
+        ("bytes", "image", "1 of {n} images are no depth images: "),
+        ("size", "image-size", "the size changes: "),
+        (
+            "colour",
+            "image",
+            "ns: not a depth image (expected 16UC1 or 32FC1, got rgb8)",
+        ),
+    ],
+)
+def test_depth_images_of_a_bag_are_surveyed_as_those_in_colour(
+    tmp_path: Path, fault: str, code: str, said: str
+) -> None:
+    rest = [
+        *arm_messages(UNTIL_MS // 5 + 1),
+        *frame_messages("cam", every(100 / 3, 0, UNTIL_MS)),
+    ]
+    path = bag(tmp_path / "b", [*rest, *broken_depth(fault)], config(), end_ms=UNTIL_MS)
+    count = len(every(50, 8, UNTIL_MS))
+    # who takes them is stopped by it, who leaves them out is told
+    for profile, level in (("train_depth", "error"), ("train", "warning")):
+        report = validate_bag(path, profile=load_profile(profile))
+        found = [f for f in report.findings if f.code == code and TOPIC in f.where]
+        assert [f.level for f in found] == [level]
+        assert said.format(n=count) in found[0].text
+    whole = validate_bag(depth_bag(tmp_path / "c"), profile=v3()).findings
+    assert [f for f in whole if TOPIC in f.where and f.code.startswith("image")] == []
+
+
+def png_image(stamp_ns: int, content: bytes):
+    return make(COMPRESSED, header(stamp_ns), "png", np.frombuffer(content, np.uint8))
+
+
+def test_depth_images_that_nothing_names_are_counted_as_depth(tmp_path: Path) -> None:
+    stamps = every(50, 8, UNTIL_MS)
+    others = [
+        ("/other/depth", START + round(t * MS), depth_image(START + round(t * MS), distances(k)))
+        for k, t in enumerate(stamps)
+    ]
+    png = png_bytes(distances(1))
+    pngs = [
+        ("/png/depth", when, png_image(when, png if k else png[:40])) for k, (_, when, _) in enumerate(others)
+    ]
+    rest = [*arm_messages(UNTIL_MS // 5 + 1), *frame_messages("cam", every(100 / 3, 0, UNTIL_MS))]
+    report = validate_bag(bag(tmp_path / "b", [*rest, *others, *pngs], session(), end_ms=UNTIL_MS))
+    found = [(f.level, f.where.split()[-1], f.text) for f in report.findings if f.code == "image"]
+    assert [(level, topic) for level, topic, _ in found] == [("warning", "/png/depth")]
+    assert found[0][2].startswith(f"1 of {len(stamps)} images are no depth images: not a readable PNG")
+
+
+def test_depth_images_that_are_wanted_and_not_there_are_missed(tmp_path: Path) -> None:
+    rest = [*arm_messages(UNTIL_MS // 5 + 1), *frame_messages("cam", every(100 / 3, 0, UNTIL_MS))]
+    path = bag(tmp_path / "b", rest, config(), end_ms=UNTIL_MS)
+    missed = {
+        profile: [f for f in validate_bag(path, profile=load_profile(profile)).findings if TOPIC in f.where]
+        for profile in ("train", "train_depth")
+    }
+    assert missed["train"] == []
+    assert [f.code for f in missed["train_depth"]] == ["missing-topic"]

@@ -301,7 +301,7 @@ def test_options_that_make_no_sense(
 ) -> None:
     monkeypatch.setattr(os, "nice", lambda by: 0)
     monkeypatch.setattr(shutil, "which", lambda name: None)
-    assert main(["export", "--watch", "recordings", *more]) == 1
+    assert main(["export", "--watch", "recordings", *more]) == 2
     assert said in capsys.readouterr().err
 
 

@@ -88,7 +88,6 @@ def test_json_is_all_there_is_on_stdout(dataset, capsys):
     ("words", "said"),
     [
         (["finalize", "nowhere"], "error: nowhere: is no dataset"),
-        (["finalize", "ds", "--horizon", "0"], "error: the horizon is no number of steps"),
     ],
 )
 def test_an_error_is_one_line_and_exit_1(dataset, monkeypatch, capsys, words, said):

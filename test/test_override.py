@@ -133,16 +133,24 @@ def test_a_switch_that_is_neither_is_refused():
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        (["--arm", "snim"], "devices.arm: not a valid choice (got snim)"),
+        (["--arm", "snim"], "--arm: not a valid choice (got snim)"),
         (["--cameras", "webcam"], "Valid: sim, realsense, none."),
         (["--operator", "quset"], "did you mean 'quest'?"),
-        (["--config", "piper_ros_realsense", "--arm", "bridge"], "bridge needs arm.preset"),
     ],
 )
-def test_record_refuses_a_bad_word_in_one_line(tmp_path, capsys, words, expected):
+def test_record_refuses_a_bad_word_as_usage(tmp_path, capsys, words, expected):
+    assert main(["record", "--root", str(tmp_path), *words]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("usage: ")
+    assert expected in error.splitlines()[-1]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_record_refuses_devices_that_the_file_is_not_made_for_in_one_line(tmp_path, capsys):
+    words = ["--config", "piper_ros_realsense", "--arm", "bridge"]
     assert main(["record", "--root", str(tmp_path), *words]) == 1
     error = capsys.readouterr().err
-    assert expected in error
+    assert "bridge needs arm.preset" in error
     assert error.count("\n") == 1
     assert list(tmp_path.iterdir()) == []
 

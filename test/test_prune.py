@@ -271,6 +271,8 @@ def program(home, *words, answer=None):
 def test_it_asks_a_person_and_only_a_person(home):
     code, said = program(home)
     assert (code, "bags are removed only when a person says so" in said) == (1, True)
+    assert "add --yes; --dry-run shows what would go" in said
+    assert len(find_bags([home / SESSION])) == 2
     code, said = program(home, answer="no")
     assert code == 0
     assert "2 bags" in said
@@ -280,6 +282,29 @@ def test_it_asks_a_person_and_only_a_person(home):
     assert code == 0
     assert "removed 2 bags" in said
     assert not list((home / SESSION).glob("episode_*"))
+
+
+def test_a_dry_run_shows_what_would_go_without_a_terminal_and_removes_nothing(home):
+    small_bag(home / SESSION / "episode_000002", 2)
+    halfway = home / SESSION / ".recording" / "pruned_episode_000007"
+    halfway.mkdir(parents=True)
+    (halfway / "rest.mcap").write_bytes(b"x")
+    before = files(home)
+    code, said = program(home, "--dry-run")
+    assert code == 0
+    assert "may be removed" in said
+    assert "2 bags, " in said
+    assert "would be deleted; nothing was removed" in said
+    assert f"kept {home / SESSION / 'episode_000002'}" in said
+    assert "left by a prune that was stopped" in said
+    assert files(home) == before
+
+
+def test_a_dry_run_and_yes_are_one_or_the_other(home, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        main(["prune", str(home / SESSION), "--yes", "--dry-run"])
+    assert stopped.value.code == 2
+    assert len(find_bags([home / SESSION])) == 2
 
 
 def test_yes_removes_what_may_go_and_says_what_stays(home, capsys):

@@ -85,7 +85,7 @@ def test_dry_run_writes_the_card_and_nothing_else(root, tmp_path, capsys, monkey
     assert {p: p.stat().st_mtime_ns for p in root.rglob("*")} == before
     assert main(["push", str(root), "me/pick", "--dry-run", "-o", str(tmp_path / "card")]) == 0
     assert (tmp_path / "card/README.md").is_file()
-    assert main(["push", str(root), "me/pick", "-o", str(tmp_path / "card")]) == 1
+    assert main(["push", str(root), "me/pick", "-o", str(tmp_path / "card")]) == 2
     assert "-o is for --dry-run" in capsys.readouterr().err
 
 
@@ -130,7 +130,7 @@ def test_a_dry_run_replaces_an_earlier_card_and_no_file_of_others(root, tmp_path
 )
 @pytest.mark.parametrize("words", [[], ["--dry-run"]])
 def test_what_is_no_name_of_a_repository_is_refused_first(tmp_path, capsys, name, words):
-    assert main(["push", str(tmp_path / "none"), name, *words]) == 1
+    assert main(["push", str(tmp_path / "none"), name, *words]) == 2
     assert "REPO_ID: no name of a repository (expected owner/name" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
 

@@ -310,7 +310,7 @@ def test_a_real_arm_moves_only_when_a_person_says_so(ours, tmp_path, capsys, mon
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("--plot", "x.png"), "--plot: no such kind of file (expected a name that ends in .svg"),
+        (("--report", "none/x.html"), "--report: the folder is not there"),
         (("--report", "/nowhere/x.html"), "--report: the folder is not there"),
     ],
 )

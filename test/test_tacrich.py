@@ -340,7 +340,7 @@ def test_profiles_that_extend_others(tmp_path: Path) -> None:
     for text, said in (
         ("{name: own, extends: own.yaml}", "extends itself"),
         ("{name: own, extends: [train]}", "expected a profile"),
-        ("{name: own, extends: nobody}", "no configuration of that name"),
+        ("{name: own, extends: nobody}", "no profile of that name"),
         ("{name: own, extends: train, without: [next.don]}", "did you mean"),
         ("{name: own, extends: train, without: [[a]]}", "no such column"),
         ("{name: own, extends: train, columns: 3}", "expected a list"),

@@ -218,7 +218,7 @@ def test_of_what_ready_is_not_asked(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert main(["convert", str(root), "--to", "lerobot-v3.0", "-o", str(tmp_path / "v3"), "--quiet"]) == 0
     assert main(["validate", str(tmp_path / "v3"), "--ready"]) == 1
     assert "piper-collect convert --to lerobot-v2.1" in capsys.readouterr().err
-    assert main(["validate", str(root), "--ready", "--quick"]) == 1
+    assert main(["validate", str(root), "--ready", "--quick"]) == 2
     assert "--ready looks at every frame" in capsys.readouterr().err
 
 

@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from export_cases import run, small_bag
 from test_hdf5_cases import CASE, KEY, fill
 
 from piper_collect.cli.main import main
+from piper_collect.config.profile import load_profile, with_dialect
 from piper_collect.core.findings import Report
 from piper_collect.pipelines.validators import validator_of
 
@@ -105,7 +107,10 @@ def test_invalid_poses_are_told_and_flags_must_follow_from_the_rows(tmp_path: Pa
     told = {f.text for f in (warning, error)}
     assert told == {"ee_pose is not valid in 1 of 2 rows", "ee_pose_valid does not follow from the rows"}
     stored("columns/source_state.arm_eef", lambda state: state.__setitem__(0, 2))(tmp_path)
-    (warning,) = [f for f in report(tmp_path).findings if f.level != "info"]
+    # the export did not count that row
+    told = [f for f in report(tmp_path).findings if f.level != "info" and f.code != "consumer"]
+    (warning,) = [f for f in told if f.code != "source-state"]
+    assert len(told) == 2
     assert (warning.level, warning.code) == ("warning", "pose")
 
 
@@ -118,3 +123,37 @@ def test_paths_that_lead_out_of_the_dataset_are_not_followed(tmp_path: Path) -> 
     found = report(tmp_path)
     assert [f for f in found.findings if "leads out of the dataset" in f.text]
     assert KEY in str(found.facts["cameras"])
+
+
+def test_what_was_lost_is_told_as_of_the_other_formats(tmp_path: Path) -> None:
+    fill(tmp_path)
+    path = tmp_path / "meta/episode_sources.jsonl"
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    lines[1] |= {"marked_rows": {"stale": {"cam_front": 2}}}
+    lines[2]["counts"] = {**lines[2]["counts"], "slots": 9, "gaps": 3, "dropped": 2}
+    lines[3]["recording"] = {"incomplete_reasons": ["the disk was full"], "losses": {"/a": 3}}
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    found = [(f.level, f.code, f.where) for f in report(tmp_path).findings if f.code != "consumer"]
+    assert ("warning", "stale-rows", "episode 1") in found
+    assert ("warning", "lost-rows", "episode 2") in found
+    assert ("warning", "incomplete", "episode 3") in found
+    assert ("info", "losses", "episode 3") in found
+
+
+def test_states_of_rows_are_held_against_the_counts_of_the_export(tmp_path: Path) -> None:
+    bag = small_bag(tmp_path / "episode_000000", rows=6)
+    root = tmp_path / "ds"
+    run(bag, root, with_dialect(load_profile("train"), "hdf5-cases"))
+    assert [f.code for f in report(root).findings if f.level == "error"] == []
+    path = root / "meta/episode_sources.jsonl"
+    line = json.loads(path.read_text())
+    line["marked_rows"] = {"stale": {}, "repeated": {"arm_eef": 2}}
+    path.write_text(json.dumps(line) + "\n")
+    (error,) = [f for f in report(root).findings if f.code == "source-state"]
+    assert error.text == "0 rows of source_state.arm_eef have state 1, the export counted 2 repeated"
+
+
+def test_without_provenance_it_says_that_losses_cannot_be_told(tmp_path: Path) -> None:
+    fill(tmp_path)
+    (tmp_path / "meta/episode_sources.jsonl").unlink()
+    assert "no-sources" in [f.code for f in report(tmp_path).findings if f.level == "warning"]

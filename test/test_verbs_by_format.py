@@ -197,6 +197,21 @@ def test_merge_refuses_other_formats_in_one_line(
     assert not (tmp_path / "out").exists()
 
 
+def test_cases_are_merged_by_way_of_v21(made: Path, tmp_path: Path) -> None:
+    cases, bags = with_dialect(load_profile("train"), "hdf5-cases"), sorted((made / SESSION).iterdir())
+    for name, part in (("a", bags[:2]), ("b", bags[2:])):
+        run(part, tmp_path / name, cases)
+        words = ["--to", "lerobot-v2.1", "-o", str(tmp_path / f"{name}_v21"), "--quiet"]
+        assert main(["convert", str(tmp_path / name), *words]) == 0
+    both, plain = tmp_path / "both_v21", tmp_path / "both"
+    assert main(["merge", str(tmp_path / "a_v21"), str(tmp_path / "b_v21"), "-o", str(both), "--quiet"]) == 0
+    assert main(["convert", str(both), "--to", "hdf5-cases", "-o", str(plain), "--quiet"]) == 0
+    assert main(["validate", str(plain), "--quiet"]) == 0
+    one, other = open_any(plain), open_any(made / "hdf5-cases")
+    assert len(one.lines) == len(bags)
+    assert all(one.rows(k).equals(other.rows(k)) for k in one.lines)
+
+
 def test_merged_v3_can_be_exported_into(made: Path, tmp_path: Path) -> None:
     made_of, bags = with_dialect(load_profile("train"), "lerobot-v3.0"), sorted((made / SESSION).iterdir())
     for name, part in (("a", bags[1:]), ("b", bags[:1])):

@@ -130,7 +130,6 @@ def test_the_words_are_checked_and_a_missing_viewer_is_named(made, monkeypatch, 
     for words, why in (
         ([made / "train", "--config", "default"], "--config is not for this"),
         ([made / "s" / "episode_000000", "--episode", "1"], "--episode is not for this"),
-        ([made / "train", "--save", "x.html"], "a name that ends in .rrd"),
     ):
         assert main(["view", *map(str, words)]) == 1
         assert why in capsys.readouterr().err

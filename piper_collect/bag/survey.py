@@ -11,6 +11,7 @@ from piper_collect.bag.pictures import camera_frame, is_video
 from piper_collect.bag.reader import BagMessage, BagReader
 from piper_collect.core.types import CameraFrame
 from piper_collect.errors import BagError, ImageError, PiperCollectError
+from piper_collect.imaging.depth import depth_of_png, is_depth, to_millimetres
 from piper_collect.imaging.frames import H264, check_frame, to_video_frame
 from piper_collect.imaging.h264 import StreamParser
 from piper_collect.imaging.h264_decoder import H264Decoder
@@ -48,12 +49,16 @@ class ImageSurvey:
         encodings: Messages by encoding (``jpeg`` and ``png`` for compressed ones).
         sizes: Messages by (height, width).
         unusable: Those that do not become video.
-        samples: Whole frames, evenly over the recording, encoded as they were; of a video decoded.
+        depths: How many of them are depth images, all pixels of which were looked at.
+        is_depth: Whether they are to be depth images; None where nothing says what they are.
+        samples: Whole frames in colour, evenly over the recording, encoded as they were; of a video decoded.
     """
 
     encodings: Counter[str] = field(default_factory=Counter)
     sizes: Counter[tuple[int, int]] = field(default_factory=Counter)
     unusable: Faults = field(default_factory=Faults)
+    depths: int = 0
+    is_depth: bool | None = None
     samples: list[CameraFrame] = field(default_factory=list)
     _video: StreamParser = field(default_factory=StreamParser)
     _decoder: H264Decoder | None = None
@@ -67,12 +72,22 @@ class ImageSurvey:
             if frame.encoding == H264:
                 self._add_packet(frame, keep=keep)
                 return
+            if self.is_depth or (self.is_depth is None and is_depth(frame)):
+                self.depths += 1
+                self.sizes[self._depth_size(frame)] += 1
+                return
             self.sizes[check_frame(frame)] += 1
             if keep:
                 to_video_frame(frame)
                 self.samples.append(frame)
         except (ImageError, BagError) as err:
             self.unusable.add(err)
+
+    def _depth_size(self, frame: CameraFrame) -> tuple[int, int]:
+        """(height, width) of a depth image; a PNG is none that an export takes."""
+        is_png = self.is_depth is None and frame.encoding == "png"
+        depth = depth_of_png(bytes(frame.payload)) if is_png else to_millimetres(frame)
+        return int(depth.shape[0]), int(depth.shape[1])
 
     def _add_packet(self, packet: CameraFrame, *, keep: bool) -> None:
         """Decode all that can be; a picture is kept in place of one that cannot."""
@@ -128,14 +143,17 @@ class TopicSurvey:
         self.clock.add(message.receive_ns, stamp_ns)
 
 
-def survey_topics(bag: BagReader, cameras: Collection[str] = ()) -> dict[str, TopicSurvey]:
+def survey_topics(
+    bag: BagReader, cameras: Collection[str] = (), depths: Collection[str] = ()
+) -> dict[str, TopicSurvey]:
     """Look at every message of a bag once.
 
     Held are the stamps (16 bytes a message) and a few frames of each image topic.
 
     Args:
         bag: The opened bag.
-        cameras: Topics to be taken for images whatever their type.
+        cameras: Topics to be taken for images in colour whatever their type.
+        depths: Topics to be taken for depth images whatever their type.
 
     Returns:
         A survey of each topic, those without messages included.
@@ -147,6 +165,7 @@ def survey_topics(bag: BagReader, cameras: Collection[str] = ()) -> dict[str, To
     for name, info in bag.topics.items():
         is_image = (
             name in cameras
+            or name in depths
             or is_video(info.type)
             or (info.type.startswith("sensor_msgs/") and info.type.rpartition("/")[2] in _IMAGE_TYPES)
         )
@@ -154,9 +173,14 @@ def survey_topics(bag: BagReader, cameras: Collection[str] = ()) -> dict[str, To
         surveys[name] = TopicSurvey(
             name=name,
             type=info.type,
-            images=ImageSurvey() if is_image else None,
+            images=ImageSurvey(is_depth=_told(name, cameras, depths)) if is_image else None,
             _keep=frozenset(int(k) for k in picked),
         )
     for message in bag.messages():
         surveys[message.topic].add(bag, message)
     return surveys
+
+
+def _told(name: str, cameras: Collection[str], depths: Collection[str]) -> bool | None:
+    """Whether a topic is to be depth; None where it is no camera's."""
+    return True if name in depths else False if name in cameras else None

@@ -33,12 +33,12 @@ def run(args: argparse.Namespace) -> int:
     from piper_collect.dataset.convert import convert_dataset
     from piper_collect.dataset.convert_targets import TARGETS
     from piper_collect.dataset.layout import INFO, META
-    from piper_collect.errors import ConfigError, DatasetError
+    from piper_collect.errors import DatasetError, UsageError
     from piper_collect.report.progress import progress_bar
     from piper_collect.report.tables import print_lines
 
     if args.to not in TARGETS:
-        raise ConfigError("no such dialect", where="--to", got=args.to, valid=TARGETS)
+        raise UsageError("no such dialect", where="--to", got=args.to, valid=TARGETS)
     if not args.root.is_dir():
         raise DatasetError("is no dataset", where=args.root, expected=f"a folder with {META}/{INFO}")
     with ExitStack() as stack:

@@ -24,7 +24,7 @@ Start the drivers first (piper_ros, realsense2_camera). What the session starts 
 EPILOG = """\
 FAIL: no episode would start, it could not be exported, or it would be wrong. warn: worth a look.
 
-exit status: 0 nothing fails, 1 something does, 2 usage
+exit code: 0 nothing fails, 1 something does
 
 examples:
   piper-collect doctor --config my_session.yaml

@@ -13,7 +13,7 @@ from dataclasses import asdict
 from types import FrameType
 from typing import TYPE_CHECKING
 
-from piper_collect.errors import ConfigError
+from piper_collect.errors import UsageError
 
 if TYPE_CHECKING:
     from piper_collect.pipelines.bag_episodes import ExportOptions
@@ -35,7 +35,7 @@ def watch(args: argparse.Namespace, options: "ExportOptions") -> int:
     """Export what comes until told to stop; 1 when a bag could not be exported, else 0.
 
     Raises:
-        ConfigError: An option makes no sense here.
+        UsageError: An option makes no sense here.
     """
     from piper_collect.bag.sidecar import path_text
     from piper_collect.pipelines.watch import Watch
@@ -59,12 +59,12 @@ def watch(args: argparse.Namespace, options: "ExportOptions") -> int:
 
 def _check(args: argparse.Namespace) -> None:
     if args.output is None:
-        raise ConfigError(
+        raise UsageError(
             "--watch needs -o ROOT", hint="name the dataset, so that it is the same one the next time"
         )
     given = {"--replace": args.replace, "--workers": args.workers is not None, "--ray": args.ray is not None}
     for word in (word for word, is_given in given.items() if is_given):
-        raise ConfigError(
+        raise UsageError(
             f"{word} does not go with --watch", hint="--watch exports new bags, one after the other"
         )
 

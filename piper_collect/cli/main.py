@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from piper_collect import __version__
-from piper_collect.errors import PiperCollectError
+from piper_collect.errors import PiperCollectError, UsageError
 
 PROGRAM = "piper-collect"
 
@@ -42,7 +42,11 @@ ALIASES = {"exporter": "export", "piper-finalize": "finalize"}
 """Other names under which a verb is installed as an executable."""
 
 EXIT_FAILED = 1
+EXIT_USAGE = 2
 EXIT_INTERRUPTED = 130
+EXIT_CODES = """\
+exit codes of every verb: 0 done, 1 something failed, 2 wrong words on the command line (usage), 130 Ctrl-C
+"""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -52,7 +56,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         argv: Arguments without the program's name; those of the process by default.
 
     Returns:
-        The exit code: 0, 1 when something failed, 130 after Ctrl-C. A usage error exits with 2.
+        The exit code: 0, 1 when something failed, 2 after a usage error, 130 after Ctrl-C.
+
+    Raises:
+        SystemExit: With 0 after help, with 2 where argparse finds the usage error.
     """
     words = list(sys.argv[1:] if argv is None else argv)
     _never_fail_to_print()
@@ -66,6 +73,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         code = importlib.import_module(VERBS[args.verb][0]).run(args)
         sys.stdout.flush()
         return int(code)
+    except UsageError as err:
+        args.called.print_usage(sys.stderr)
+        print(f"{args.called.prog}: error: {err}", file=sys.stderr)
+        return EXIT_USAGE
     except PiperCollectError as err:
         print(f"error: {err}", file=sys.stderr)
         return EXIT_FAILED
@@ -99,7 +110,10 @@ def main_as_called() -> int:
 def _parser(verb: str) -> argparse.ArgumentParser:
     """The parser with the arguments of one verb; the others are named only."""
     parser = argparse.ArgumentParser(
-        prog=PROGRAM, description="Record Piper demonstrations as bags and export them as datasets."
+        prog=PROGRAM,
+        description="Record Piper demonstrations as bags and export them as datasets.",
+        epilog=EXIT_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"{PROGRAM} {__version__}")
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
@@ -109,7 +123,8 @@ def _parser(verb: str) -> argparse.ArgumentParser:
         if name == verb:
             called = importlib.import_module(module)
             child.description = getattr(called, "DESCRIPTION", child.description)
-            child.epilog = getattr(called, "EPILOG", None)
+            child.epilog = "\n".join(filter(None, (getattr(called, "EPILOG", ""), EXIT_CODES)))
+            child.set_defaults(called=child)
             called.add_arguments(child)
     return parser
 

@@ -51,7 +51,10 @@ def run(args: argparse.Namespace) -> int:
 
 def _merge(args: argparse.Namespace) -> "Merged":
     from piper_collect.dataset.merge import merge_datasets
+    from piper_collect.errors import UsageError
 
+    if len(args.roots) < 2:
+        raise UsageError("there is nothing to merge", expected="two datasets or more", got=len(args.roots))
     if args.quiet or not sys.stderr.isatty():
         return merge_datasets(args.roots, args.output, skip_duplicates=args.skip_duplicates)
     from piper_collect.report.progress import progress_bar

@@ -22,9 +22,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the node until it ends."""
+    from piper_collect.errors import UsageError
     from piper_collect.nodes.start import NODES, start_node
 
     if {"-h", "--help"} & set(arguments.ros_arguments):
         print(f"{arguments.name}: {NODES.get(arguments.name, 'no such node')}\n\n{EPILOG}", end="")
         return 0
+    if arguments.name not in NODES:
+        raise UsageError("no such node", got=arguments.name, valid=NODES)
     return start_node(arguments.name, arguments.ros_arguments)

@@ -19,6 +19,7 @@ A dataset can be made again from its bags, and not the other way round: what bag
 
 EPILOG = """\
 examples:
+  piper-collect prune ~/piper_recordings --dataset ~/piper_datasets/pick --dry-run
   piper-collect prune ~/piper_recordings/pick_20260101_120000 --dataset ~/piper_datasets/pick
   piper-collect prune ~/piper_recordings --dataset ~/piper_datasets/pick --yes
 """
@@ -39,26 +40,31 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="dataset that holds the episodes; may be given several times (default: what the bags' own "
         "configuration names as session.dataset)",
     )
-    parser.add_argument("--yes", action="store_true", help="do not ask; needed where there is no terminal")
+    how = parser.add_mutually_exclusive_group()
+    how.add_argument("--yes", action="store_true", help="do not ask; needed where there is no terminal")
+    how.add_argument("--dry-run", action="store_true", help="show what would go, and remove nothing")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Prune; 0 when all that may go is gone, 1 when something that was to go stayed."""
+    """Prune; 0 when all that may go is gone, or is only shown, 1 when something that was to go stayed."""
     from piper_collect.errors import SessionError
     from piper_collect.pipelines.prune import remove
     from piper_collect.report.overview import spoken_bytes
     from piper_collect.report.tables import print_lines
 
-    if not args.yes and not sys.stdin.isatty():
+    if not (args.yes or args.dry_run or sys.stdin.isatty()):
         raise SessionError(
             "bags are removed only when a person says so",
             got="no terminal",
-            hint="run it in a terminal, or add --yes",
+            hint="run it in a terminal, or add --yes; --dry-run shows what would go",
         )
     prune = _look(args)
     _print(prune)
     if not prune.going and not prune.halfway:
         print_lines(["nothing to remove"])
+        return 0
+    if args.dry_run:
+        print_lines([f"{_what(prune)}, would be deleted; nothing was removed"])
         return 0
     if not args.yes and not _agreed(prune):
         print_lines(["nothing was removed"])
@@ -112,14 +118,17 @@ def _print(prune: "Prune") -> None:
 
 
 def _agreed(prune: "Prune") -> bool:
-    from piper_collect.report.overview import spoken_bytes
-
-    size = spoken_bytes(sum(item.size_bytes for item in prune.going))
-    print(f"{_bags(len(prune.going))}, {size}, will be deleted; they cannot be brought back.", flush=True)
+    print(f"{_what(prune)}, will be deleted; they cannot be brought back.", flush=True)
     try:
         return input('Type "yes" to delete: ').strip().lower() == "yes"
     except EOFError:
         return False
+
+
+def _what(prune: "Prune") -> str:
+    from piper_collect.report.overview import spoken_bytes
+
+    return f"{_bags(len(prune.going))}, {spoken_bytes(sum(item.size_bytes for item in prune.going))}"
 
 
 def _bags(count: int) -> str:

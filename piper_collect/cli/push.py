@@ -43,14 +43,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Push; 0 when it is on the hub, or the card is written."""
-    from piper_collect.errors import ConfigError
+    from piper_collect.errors import UsageError
     from piper_collect.pipelines.push import check_card_folder, check_repo_id, make_card, push, write_card
     from piper_collect.report.overview import spoken_bytes
     from piper_collect.report.tables import print_lines
 
     check_repo_id(args.repo_id)
     if args.output is not None and not args.dry_run:
-        raise ConfigError("-o is for --dry-run", where=args.output)
+        raise UsageError("-o is for --dry-run", where=args.output)
     place = args.root.absolute()
     folder = args.output or place.with_name(f"{place.name}_card")
     if args.dry_run:

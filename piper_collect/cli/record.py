@@ -23,6 +23,8 @@ The session is described by one YAML file (--config), which is a ROS parameter f
 the arm, the cameras and the operator are simulated.
 """
 EPILOG = """\
+exit code: 0 however a person ends it (q, Ctrl-C, a closed terminal), 1 when something failed
+
 examples:
   piper-collect record --task "stack the cups" --root ~/recordings
   piper-collect record --config my_session.yaml

@@ -21,7 +21,7 @@ The space bar or Ctrl-C stops it: the arm holds.
 """
 
 EPILOG = """\
-exit status: 0 replayed, 1 refused or stopped by a fault, 130 stopped by you, 2 usage
+exit code: 0 replayed, 1 refused or stopped by a fault, 130 stopped by you
 
 examples:
   piper-collect replay ~/datasets/cups --episode 0 --dry-run --plot cups.svg
@@ -95,13 +95,13 @@ def _replay(args: argparse.Namespace, replay: "Replay") -> int:
 
 
 def _check_files(args: argparse.Namespace) -> None:
-    from piper_collect.errors import ConfigError
+    from piper_collect.errors import ConfigError, UsageError
 
     for option, path, suffix in (("--report", args.report, ".html"), ("--plot", args.plot, ".svg")):
         if path is None:
             continue
         if path.suffix.lower() != suffix:
-            raise ConfigError(
+            raise UsageError(
                 "no such kind of file", where=option, expected=f"a name that ends in {suffix}", got=path
             )
         if not path.resolve().parent.is_dir():

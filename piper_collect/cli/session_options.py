@@ -32,11 +32,17 @@ def session_of(arguments: argparse.Namespace) -> "SessionConfig":
     """The configuration that they mean.
 
     Raises:
+        UsageError: A word names no device.
         ConfigError: It cannot be read, or is none that can be used.
     """
     from piper_collect.config.load import load_session, override_session
-    from piper_collect.config.override import DeviceWords
+    from piper_collect.config.override import DeviceWords, device_choices
+    from piper_collect.errors import UsageError
 
+    for device in ("arm", "cameras", "operator"):
+        word, choices = getattr(arguments, device), device_choices(device)
+        if word and word not in choices:
+            raise UsageError("not a valid choice", where=f"--{device}", got=word, valid=choices)
     words = DeviceWords(
         sim=arguments.sim, arm=arguments.arm, cameras=arguments.cameras, operator=arguments.operator
     )

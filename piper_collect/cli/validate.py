@@ -17,7 +17,7 @@ each real consumer (LeRobot, GR00T) would do with it. A bag is judged as a recor
 """
 
 EPILOG = """\
-exit status: 0 good, 3 findings at or above the threshold or not ready, 1 could not be read, 2 usage
+exit code: 0 good, 3 findings at or above the threshold or not ready, 1 could not be read
 
 examples:
   piper-collect validate ~/datasets/cups
@@ -81,12 +81,12 @@ def _told(args: argparse.Namespace, report: "Report", threshold: "Level") -> int
 def _ready(args: argparse.Namespace, threshold: "Level") -> int:
     """Validate under the lock, so that what is said to be ready is what was looked at."""
     from piper_collect.dataset.guard import locked
-    from piper_collect.errors import ConfigError
+    from piper_collect.errors import UsageError
     from piper_collect.pipelines.readiness import check_asked, judge_ready
     from piper_collect.report.tables import print_lines
 
     if args.quick or args.json:
-        raise ConfigError("--ready looks at every frame, and prints lines", got="--quick or --json")
+        raise UsageError("--ready looks at every frame, and prints lines", got="--quick or --json")
     check_asked(args.root)
     with locked(args.root):
         report = _report(args)

@@ -43,16 +43,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Show it; 0 when it is sent, or written."""
-    from piper_collect.errors import ConfigError
+    from piper_collect.errors import UsageError
 
     if args.live == (args.path is not None):
-        raise ConfigError(
+        raise UsageError(
             "nothing to show" if args.path is None else "one thing at a time",
             where="view",
             expected="either a dataset or a bag, or --live",
         )
     if args.save is not None and args.save.suffix != ".rrd":
-        raise ConfigError(
+        raise UsageError(
             "no such kind of file", where="--save", expected="a name that ends in .rrd", got=args.save
         )
     return _live(args) if args.live else _recorded(args)
@@ -85,11 +85,11 @@ def _live(args: argparse.Namespace) -> int:
     import tempfile
 
     from piper_collect.config.load import dump_session, load_session
-    from piper_collect.errors import ConfigError
+    from piper_collect.errors import UsageError
     from piper_collect.nodes.start import start_node
 
     if args.episode is not None:
-        raise ConfigError("--episode is not for this", where="--live")
+        raise UsageError("--episode is not for this", where="--live")
     config = load_session(args.config or "default")
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "session.yaml"

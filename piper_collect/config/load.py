@@ -76,7 +76,11 @@ def read_config(path: Path) -> str:
 
 
 def find_config(source: str | Path, folder: str = "") -> Path:
-    """The path that ``source`` names: a file, or ``<name>.yaml`` of the package's ``config/`` folder."""
+    """The path that ``source`` names: a file, or ``<name>.yaml`` of a folder of the package's ``config/``.
+
+    Raises:
+        ConfigError: There is neither.
+    """
     path = Path(source).expanduser()
     if path.is_file():
         return path
@@ -85,9 +89,8 @@ def find_config(source: str | Path, folder: str = "") -> Path:
     if named.is_file():
         return named
     known = sorted(p.stem for p in own.glob("*.yaml"))
-    raise ConfigError(
-        "no such file, and no configuration of that name", where=path, got=str(source), valid=known
-    )
+    kind = "profile" if folder else "configuration"
+    raise ConfigError(f"no such file, and no {kind} of that name", where=path, got=str(source), valid=known)
 
 
 def session_from_text(text: str, where: str) -> SessionConfig:

@@ -17,7 +17,7 @@ from piper_collect.config.embodiment import Embodiment
 from piper_collect.config.load import find_config, load_yaml, read_config
 from piper_collect.config.parse import parse
 from piper_collect.core.types import GapPolicy, RowClock
-from piper_collect.errors import ConfigError
+from piper_collect.errors import ConfigError, UsageError
 
 Dialect = Literal["lerobot-v2.0", "lerobot-v2.1", "lerobot-v3.0", "hdf5-cases"]
 DEPTH_DIALECTS = ("lerobot-v3.0",)
@@ -271,23 +271,53 @@ def load_profile(source: str | Path) -> Profile:
     those of the other one, or in the place of one with the same key.
 
     Raises:
-        ConfigError: naming the wrong key or word and the nearest valid one.
+        ConfigError: naming the profile's file, the wrong key or word, and the nearest valid one.
     """
     path = find_config(source, "profiles")
-    return parse(Profile, _whole(source), str(path))
+    try:
+        return parse(Profile, _whole(path), _named(path))
+    except ConfigError as err:
+        if str(path) in str(err.where):
+            raise
+        # it knows the profile by its name only, or is about the one that this one extends
+        raise ConfigError(
+            f"{err.where}: {err.what}",
+            where=_named(path),
+            expected=err.expected,
+            got=err.got,
+            hint=err.hint,
+            valid=err.valid,
+        ) from err
+
+
+def _named(path: Path) -> str:
+    return f"profile {path}"
 
 
 def _whole(source: str | Path, seen: tuple[Path, ...] = ()) -> object:
     """The settings of a profile, with those of the one that it extends."""
     path = find_config(source, "profiles")
-    own = load_yaml(read_config(path), str(path))
+    try:
+        own = load_yaml(read_config(path), _named(path))
+    except ConfigError as err:
+        if err.where != path:
+            raise
+        raise ConfigError(err.what, where=_named(path), hint=err.hint) from err
+    if isinstance(own, dict) and "/**" in own:
+        raise ConfigError(
+            "is a session configuration, not a profile",
+            where=_named(path),
+            hint="name it with --config, and a kind of dataset with --profile",
+        )
     if not isinstance(own, dict) or _EXTENDS not in own:
         return own
     if path in seen:
-        raise ConfigError("the profile extends itself", where=str(path), got=own[_EXTENDS])
+        raise ConfigError("the profile extends itself", where=_named(path), got=own[_EXTENDS])
     name, without = own.pop(_EXTENDS), own.pop(_WITHOUT, [])
     if not isinstance(name, str):
-        raise ConfigError("wrong type", where=f"{path}.{_EXTENDS}", expected="a profile", got=repr(name))
+        raise ConfigError(
+            "wrong type", where=f"{_named(path)}.{_EXTENDS}", expected="a profile", got=repr(name)
+        )
     beside = path.parent / name
     other = _whole(beside if beside.is_file() else name, (*seen, path))
     if not isinstance(other, dict):
@@ -295,7 +325,7 @@ def _whole(source: str | Path, seen: tuple[Path, ...] = ()) -> object:
     before = _by_key(other.get("columns")) or {}
     for key in without if isinstance(without, list) else [without]:
         if not isinstance(key, str) or key not in before:
-            raise ConfigError("no such column", where=f"{path}.{_WITHOUT}", got=key, valid=before)
+            raise ConfigError("no such column", where=f"{_named(path)}.{_WITHOUT}", got=key, valid=before)
         del before[key]
     new = _by_key(own.get("columns", []))
     both = {**other, **own}
@@ -320,10 +350,11 @@ def with_dialect(profile: Profile, dialect: str) -> Profile:
     """``profile`` in another on-disk format.
 
     Raises:
-        ConfigError: There is no such one, or the profile lacks what it needs.
+        UsageError: There is no such one.
+        ConfigError: The profile lacks what it needs.
     """
     if dialect not in get_args(Dialect):
-        raise ConfigError("no such dialect", where="--dialect", got=dialect, valid=get_args(Dialect))
+        raise UsageError("no such dialect", where="--dialect", got=dialect, valid=get_args(Dialect))
     try:
         return replace(profile, dialect=dialect)  # type: ignore[arg-type]
     except ValueError as err:
@@ -335,10 +366,10 @@ def with_codec(profile: Profile, codec: str) -> Profile:
     """``profile`` with another video encoder, at the quality and speed that is usual for it.
 
     Raises:
-        ConfigError: There is no such one.
+        UsageError: There is no such one.
     """
     if codec not in get_args(Codec):
-        raise ConfigError("no such encoder", where="--codec", got=codec, valid=get_args(Codec))
+        raise UsageError("no such encoder", where="--codec", got=codec, valid=get_args(Codec))
     if codec == profile.video.codec:
         return profile
     crf, preset = (30, "8") if codec == "libsvtav1" else (VideoSpec().crf, VideoSpec().preset)

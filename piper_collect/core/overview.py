@@ -37,6 +37,10 @@ class Overview:
         }
 
 
+NO_EPISODE = "it holds no episode: export recordings into it, or remove the folder"
+"""What is said of a dataset that every episode left, or that none came into."""
+
+
 def counted(values: Iterable[str]) -> dict[str, int]:
     """How often each text comes, the most frequent first, else in order of appearance."""
     found: dict[str, int] = {}

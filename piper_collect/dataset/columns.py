@@ -157,6 +157,14 @@ def _row_value(episode: Episode, profile: Profile, column: ColumnSpec, tasks: Se
     if column.value == "unix_time":
         return (episode.tick_ns / _NS_PER_S)[:, None]
     if column.value == "sample_time":
+        if column.of not in episode.samples:
+            raise DatasetError(
+                f"column {column.key} tells of a source or camera that the recording does not have",
+                where=f"profile {profile.name}",
+                got=column.of,
+                valid=episode.samples,
+                hint="name it so in the session's configuration (--config), or take another profile",
+            )
         _check_sampled(episode, column.of)
         return (episode.samples[column.of].stamp_ns / _NS_PER_S)[:, None]
     if column.value in ("reward", "done"):

@@ -156,6 +156,8 @@ def convert_dataset(
         version = target_format.version
         if source.info["codebase_version"] == version:
             raise DatasetError("the dataset has this format already", where=root, got=version)
+        if not source.lines:
+            raise DatasetError("there is no episode to convert", where=root, hint="export into a new folder")
         with new_or_locked(out) as new_root:
             check_empty(out)
             folders = (*LEROBOT_FOLDERS, *target_format.folders(source))

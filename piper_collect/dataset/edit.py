@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
+from piper_collect.core.overview import NO_EPISODE
 from piper_collect.dataset.guard import locked
 from piper_collect.dataset.hdf5.reader import HDF5CasesReader
 from piper_collect.dataset.hdf5.rewrite import cases_folders, stage_kept
@@ -70,6 +71,8 @@ class Editing:
                 if not isinstance(error, OSError):
                     raise
                 notes.append(f"{self.dataset.root}: completed at the second try after: {error}")
+        if not kept:
+            notes.append(NO_EPISODE)
         return Edited(deleted=tuple(episodes), episodes=len(kept), notes=tuple(notes))
 
 

@@ -13,14 +13,8 @@ from piper_collect.dataset.dialect import NO_EXTRAS, DatasetKind, FreshEpisode, 
 from piper_collect.dataset.dialects import DIALECTS
 from piper_collect.dataset.guard import check_empty, check_writable, fingerprint, locked, new_or_locked
 from piper_collect.dataset.layout import INFO, META, STAGING
-from piper_collect.dataset.stage import (
-    EpisodeExtras,
-    EpisodeIdentity,
-    EpisodeStager,
-    Progress,
-    StagedEpisode,
-    profile_mark,
-)
+from piper_collect.dataset.output import check_clocks
+from piper_collect.dataset.stage import EpisodeExtras, EpisodeIdentity, EpisodeStager, Progress, StagedEpisode
 from piper_collect.dataset.state import DatasetState, HeldBag
 from piper_collect.dataset.transaction import Transaction, recover
 from piper_collect.errors import DatasetError
@@ -105,7 +99,7 @@ class DatasetWriter:
         )
         store = DIALECTS[profile.dialect](root, kind)
         state, notes = _recovered_state(root, store)
-        _check_profile(root, profile, state)
+        check_clocks(root, profile, state.sources[-1] if state.sources else {})
         return cls(root, store, state=state, notes=notes)
 
     @contextmanager
@@ -290,23 +284,6 @@ class DatasetWriter:
         self._state = new.state
         self._seen = fingerprint(self.root)
         self.notes = (*self.notes, *new.notes)
-
-
-def _check_profile(root: Path, profile: Profile, state: DatasetState) -> None:
-    """Rows of two clocks do not belong into one dataset, alike as their columns may be."""
-    before = state.sources[-1].get("profile") if state.sources else None
-    if not isinstance(before, Mapping):
-        return
-    mark = profile_mark(profile)
-    for key in ("row_clock", "timestamp", "video_timing"):
-        if before.get(key) != mark[key]:
-            raise DatasetError(
-                f"the dataset was made by a profile with another {key}",
-                where=root,
-                expected=f"{before.get(key)} (profile {before.get('name')})",
-                got=f"{mark[key]} (profile {profile.name})",
-                hint="export into a new folder",
-            )
 
 
 def _recovered_state(root: Path, store: Store[Any]) -> tuple[DatasetState, tuple[str, ...]]:

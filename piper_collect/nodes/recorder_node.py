@@ -28,6 +28,7 @@ from piper_collect.core.mit import control_record
 from piper_collect.core.naming import session_name
 from piper_collect.core.provenance import session_record
 from piper_collect.core.topics import TopicMonitor, incomplete_reasons, start_refusal, topic_counts
+from piper_collect.core.wait_notice import WaitNotice
 from piper_collect.errors import PiperCollectError, SessionError
 from piper_collect.msg import RecorderStatus
 from piper_collect.nodes.camera_devices import CameraDevices
@@ -42,7 +43,6 @@ from piper_collect.srv import StartEpisode
 
 STATUS_S = 0.2
 DISCOVERY_S = 0.5
-WAITING_TOLD_S = 5.0
 
 
 class RecorderNode(SessionNode):
@@ -63,7 +63,7 @@ class RecorderNode(SessionNode):
         self._drain: Drain | None = None
         self._fault = ""
         self._message = ""
-        self._told_state = self._last_state = -1
+        self._last_state = -1
         self._begun_ns = self._ended_ns = 0  # of the episode, by the clock that nobody sets
         self._state_since_ns = self.steady_ns()
         self._saved = 0
@@ -101,6 +101,7 @@ class RecorderNode(SessionNode):
                 "piper-collect recover makes an episode of it"
             )
         self._state_since_ns = self.steady_ns()
+        self._notice = WaitNotice(self._state_since_ns)
         self._discover()
         self._publish_status()
 
@@ -385,24 +386,18 @@ class RecorderNode(SessionNode):
             for m in self._monitors()
         ]
         self._status_publisher.publish(status)
-        self._tell_state(status.state, refusal, now_ns)
+        self._tell_state(status.state, refusal)
 
-    def _tell_state(self, state: int, refusal: str, now_ns: int) -> None:
+    def _tell_state(self, state: int, refusal: str) -> None:
         """One line on the console when an episode can start, or has not been able to for a while."""
-        if state != self._last_state:
-            self._last_state, self._state_since_ns = state, now_ns
-        if state == self._told_state or state not in (
-            RecorderStatus.STATE_READY,
-            RecorderStatus.STATE_WAITING,
-        ):
+        self._last_state = state
+        is_waiting = {RecorderStatus.STATE_WAITING: True, RecorderStatus.STATE_READY: False}.get(state)
+        if not self._notice.is_due(is_waiting, self.steady_ns()):
             return
-        if state == RecorderStatus.STATE_READY:
-            self.get_logger().info(f"ready; episodes go to {self._folder.path}")
-        elif state == RecorderStatus.STATE_WAITING:
-            if now_ns - self._state_since_ns < WAITING_TOLD_S * 1e9:
-                return
+        if is_waiting:
             self.get_logger().warning(f"no episode can start: {refusal}")
-        self._told_state = state
+        else:
+            self.get_logger().info(f"ready; episodes go to {self._folder.path}")
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -68,7 +68,7 @@ def align_by_profile(raw: RawEpisode, config: SessionConfig, profile: Profile) -
         AlignmentError: As ``align``.
     """
     settings = {**config.cameras, **{depth_name(n): c for n, c in config.cameras.items()}}
-    policies = {c.source: _policy(raw, config, c) for c in profile.columns if c.source}
+    policies = {c.source: _policy(raw, config, profile.name, c) for c in profile.columns if c.source}
     cameras = {name: settings[name] for name in raw.cameras}
     by_row = {n for n, c in raw.cameras.items() if c.is_depth or profile.video.timing == "row"}
     return align(
@@ -83,14 +83,15 @@ def align_by_profile(raw: RawEpisode, config: SessionConfig, profile: Profile) -
     )
 
 
-def _policy(raw: RawEpisode, config: SessionConfig, column: ColumnSpec) -> AlignPolicy:
+def _policy(raw: RawEpisode, config: SessionConfig, profile: str, column: ColumnSpec) -> AlignPolicy:
     settings, stream = config.sources.get(column.source), raw.streams.get(column.source)
     if settings is None:
         raise ConfigError(
             f"column {column.key} needs a source that is not configured",
-            where="sources",
+            where=f"profile {profile}",
             got=column.source,
             valid=config.sources,
+            hint="add it to sources of the session's configuration (--config), or take another profile",
         )
     if stream is None:
         raise BagError(f"no messages on {settings.topic} (needed for column {column.key})", where=raw.name)

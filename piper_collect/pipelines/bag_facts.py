@@ -48,7 +48,7 @@ def image_facts(survey: TopicSurvey) -> dict[str, Any]:
         "encodings": ", ".join(images.encodings),
         "sizes": ", ".join(f"{w}×{h}" for h, w in images.sizes),
         "unusable": images.unusable.count,
-        "decoded": len(images.samples),
+        "decoded": len(images.samples) or images.depths,
     }
 
 

@@ -1,7 +1,7 @@
 """What is wrong with a bag, or worth a look, from what was measured of it."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +10,7 @@ from piper_collect.bag.reader import BagReader
 from piper_collect.bag.sidecar import EpisodeRecord
 from piper_collect.bag.survey import ImageSurvey, TopicSurvey
 from piper_collect.bag.timeline import clock_notes
-from piper_collect.config.names import image_topic, resolve_topic
+from piper_collect.config.names import depth_topic, image_topic, resolve_topic
 from piper_collect.config.schema import SessionConfig
 from piper_collect.core.clock_faults import told_set
 from piper_collect.core.findings import Finding, Level
@@ -26,7 +26,7 @@ from piper_collect.core.pacing import (
 )
 from piper_collect.core.source_clock import fit_clock
 from piper_collect.core.stamp_gaps import missing_by_stamps
-from piper_collect.core.types import RawEpisode, StampArray
+from piper_collect.core.types import RawEpisode, StampArray, depth_name
 
 _NS_PER_S = 1e9
 _NS_PER_MS = 1e6
@@ -49,12 +49,14 @@ class Need:
         required: Whether the export needs it.
         max_age_ns: Greatest age of a sample; the least of its sources.
         camera_fps: Nominal rate of a camera; None for numbers.
+        is_depth: Whether its depth images are wanted.
     """
 
     names: tuple[str, ...]
     required: bool
     max_age_ns: int
     camera_fps: float | None = None
+    is_depth: bool = False
 
     def joined(self, other: "Need") -> "Need":
         """Both needs of one topic."""
@@ -63,6 +65,7 @@ class Need:
             required=self.required or other.required,
             max_age_ns=min(self.max_age_ns, other.max_age_ns),
             camera_fps=self.camera_fps or other.camera_fps,
+            is_depth=self.is_depth or other.is_depth,
         )
 
 
@@ -95,8 +98,13 @@ def said(err: Exception, path: Path) -> str:
     return rest[1:] if rest.startswith("/") and rest != text else rest.lstrip(": ")
 
 
-def needed_topics(config: SessionConfig) -> dict[str, Need]:
-    """What the sources and cameras of a configuration want, by absolute topic name."""
+def needed_topics(config: SessionConfig, *, depth: bool = False) -> dict[str, Need]:
+    """What the sources and cameras of a configuration want, by absolute topic name.
+
+    Args:
+        config: Of the session.
+        depth: Whether the depth images of its cameras are wanted, too.
+    """
     space = config.session.namespace
     needs: dict[str, Need] = {}
     for key, source in config.sources.items():
@@ -112,6 +120,10 @@ def needed_topics(config: SessionConfig) -> dict[str, Need]:
             camera_fps=camera.fps,
         )
         needs[topic] = needs[topic].joined(need) if topic in needs else need
+        if depth and depth_topic(camera):
+            topic = resolve_topic(depth_topic(camera), space)
+            need = replace(need, names=(depth_name(name),), camera_fps=None, is_depth=True)
+            needs[topic] = needs[topic].joined(need) if topic in needs else need
     return needs
 
 
@@ -295,7 +307,7 @@ def edge_findings(
 
 
 def image_findings(survey: TopicSurvey, images: ImageSurvey, level: Level, where: str) -> Iterator[Finding]:
-    """Images that cannot become video.
+    """Images that cannot become video, or are no depth images where such are meant.
 
     Args:
         survey: The topic.
@@ -304,9 +316,8 @@ def image_findings(survey: TopicSurvey, images: ImageSurvey, level: Level, where
         where: Of the findings.
     """
     if images.unusable.count:
-        text = (
-            f"{images.unusable.count} of {survey.count} images do not become video: {images.unusable.first}"
-        )
+        what = "are no depth images" if images.depths or images.is_depth else "do not become video"
+        text = f"{images.unusable.count} of {survey.count} images {what}: {images.unusable.first}"
         yield finding(level, "image", where, text)
     if len(images.encodings) > 1:
         text = ", ".join(f"{name} ({count})" for name, count in images.encodings.most_common())

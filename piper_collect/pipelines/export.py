@@ -7,10 +7,12 @@ from pathlib import Path
 
 from piper_collect.bag.find import find_bags, unfinished_recordings
 from piper_collect.bag.sidecar import path_text
+from piper_collect.dataset.guard import locked
 from piper_collect.errors import DatasetError
 from piper_collect.pipelines.ahead import ahead_folder
 from piper_collect.pipelines.bag_episodes import ExportOptions
 from piper_collect.pipelines.export_outcome import BagOutcome, ExportSummary
+from piper_collect.pipelines.export_place import check_place
 from piper_collect.pipelines.export_run import ExportRun, in_start_order
 from piper_collect.pipelines.prepare import BagJob, PreparedBag, Tell, prepare, prepare_ahead
 from piper_collect.pipelines.ray_workers import on_ray
@@ -49,13 +51,19 @@ def export(
 
     Raises:
         BagError: There is no bag below a path.
-        DatasetError: Several workers cannot write beside the dataset, or a machine of the cluster cannot do
-            the work.
+        DatasetError: No dataset of this kind can be at ``root``, several workers cannot write beside it, or a
+            machine of the cluster cannot do the work.
         DatasetLockError: Another process is writing the dataset, or its folder cannot be written.
         ConfigError: There is no such cluster.
     """
     searched = list(paths)
-    found, outcomes = in_start_order(find_bags(searched))
+    bags = find_bags(searched)
+    if root is not None:
+        check_place(root, options.profile, [*bags, *searched])
+        if root.exists():
+            with locked(root):  # said now, and held from the first bag on
+                pass
+    found, outcomes = in_start_order(bags)
     tell = _Tally(found, on_progress)
     with ExitStack() as stack:
         job = ExportRun(root, options, stack)

@@ -22,7 +22,7 @@ from piper_collect.dataset.metadata import stats_json
 from piper_collect.dataset.numeric import Columns, numeric_width, read_columns
 from piper_collect.dataset.pairs import OBSERVATION, ColumnPair, column_pairs
 from piper_collect.dataset.readers import open_any
-from piper_collect.errors import ConfigError, DatasetError
+from piper_collect.errors import DatasetError, UsageError
 from piper_collect.files import write_atomic
 from piper_collect.pipelines.chunk_stats import ChunkResult, chunk_statistics
 
@@ -129,13 +129,13 @@ def finalize(
         on_progress: See ``Progress``.
 
     Raises:
-        ConfigError: The horizon is no number of steps.
+        UsageError: The horizon is no number of steps.
         DatasetError: The dataset cannot be read, has no pair of columns or values without statistics,
             or the files cannot be written.
     """
     if not 1 <= horizon <= LONGEST_HORIZON:
         expected = f"1 to {LONGEST_HORIZON}"
-        raise ConfigError("the horizon is no number of steps", expected=expected, got=horizon)
+        raise UsageError("the horizon is no number of steps", expected=expected, got=horizon)
     if not root.is_dir():
         raise DatasetError("is no dataset", where=root, expected="a folder")
     tell = on_progress or (lambda what, done, total: None)

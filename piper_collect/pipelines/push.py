@@ -22,7 +22,7 @@ from piper_collect.dataset.reader import VERSIONS as V2_VERSIONS
 from piper_collect.dataset.readers import open_any
 from piper_collect.dataset.v3.layout import QUANTILES_STATE
 from piper_collect.dataset.v3.layout import VERSION as V3_VERSION
-from piper_collect.errors import ConfigError, DatasetError, PiperCollectError
+from piper_collect.errors import ConfigError, DatasetError, PiperCollectError, UsageError
 from piper_collect.files import write_atomic
 from piper_collect.pipelines.overview.dataset import dataset_overview
 from piper_collect.pipelines.validators import validator_of
@@ -77,11 +77,11 @@ def check_repo_id(repo_id: str) -> None:
     """Refuse what the hub would not take as the name of a repository, without asking it.
 
     Raises:
-        ConfigError: Saying what a name is.
+        UsageError: Saying what a name is.
     """
     parts = repo_id.split("/")
     if len(parts) != 2 or not all(map(_NAME.fullmatch, parts)):
-        raise ConfigError(
+        raise UsageError(
             "no name of a repository",
             where="REPO_ID",
             expected="owner/name, each 1 to 96 letters, digits, - _ . (no -- or .., no - or . at an end)",

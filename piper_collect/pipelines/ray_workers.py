@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import Any
 
 from piper_collect.dataset.state import HeldBag
-from piper_collect.errors import ConfigError, DatasetError
+from piper_collect.errors import ConfigError, DatasetError, UsageError
 from piper_collect.pipelines.prepare import BagJob, PreparedBag
 from piper_collect.pipelines.ray_prepare import AwayJob, Sent, Unfit, prepare_away, received
 from piper_collect.pipelines.workers import LOOK_S
@@ -216,7 +216,7 @@ def _check_reachable(address: str) -> None:
         return
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if not host or not port.isdecimal() or not 0 < int(port) < 2**16:
-        raise ConfigError("not an address of a Ray cluster", where="--ray", got=address, valid=_FORMS)
+        raise UsageError("not an address of a Ray cluster", where="--ray", got=address, valid=_FORMS)
     try:
         socket.create_connection((host.strip("[]"), int(port)), timeout=_CONNECT_S).close()
     except OSError as err:

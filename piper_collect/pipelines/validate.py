@@ -19,6 +19,7 @@ from piper_collect.pipelines.validation.columns import (
 )
 from piper_collect.pipelines.validation.consumers import needed_tolerance_s, openers, predict
 from piper_collect.pipelines.validation.demands import consumer_notes, metadata_demands
+from piper_collect.pipelines.validation.empty import tell_empty
 from piper_collect.pipelines.validation.extras import check_action_stats, check_extras
 from piper_collect.pipelines.validation.format import check_format, is_ours
 from piper_collect.pipelines.validation.json_values import as_int, as_list, as_object, as_text
@@ -87,6 +88,9 @@ class _Run:
 
     def __init__(self, meta: Metadata, findings: Findings, decode: bool) -> None:
         self._meta, self._findings, self._decode = meta, findings, decode
+        self._is_empty = not meta.episodes.offsets and not as_int(meta.info.get("total_episodes"))
+        if self._is_empty:
+            tell_empty(findings)
         self._missing: Missing = check_totals(meta, findings)
         check_format(meta, findings)
         check_modality(meta, findings)
@@ -174,9 +178,15 @@ class _Run:
         meta, tally = self._meta, self._tally
         self._stats.finish()
         demands = metadata_demands(meta, self._missing, self._demands, _strays(meta))
-        outlooks = predict(meta, tally, demands, consumer_notes(meta), self._findings)
+        outlooks: tuple[ConsumerOutlook, ...] = ()
+        if not self._is_empty:
+            outlooks = predict(meta, tally, demands, consumer_notes(meta), self._findings)
         dataset = self._dataset(outlooks)
-        tolerances = {n: needed_tolerance_s(n, tally, demands) for n in (LEROBOT_PYAV, LEROBOT_TORCHCODEC)}
+        tolerances = {
+            o.consumer: needed_tolerance_s(o.consumer, tally, demands)
+            for o in outlooks
+            if o.consumer in (LEROBOT_PYAV, LEROBOT_TORCHCODEC)
+        }
         facts = {
             "episodes": dataset.episodes,
             "rows": dataset.rows,

@@ -136,12 +136,13 @@ def _look_at_storage(look: BagLook, bag: BagReader) -> None:
 def _look_at_content(look: BagLook, bag: BagReader, config: SessionConfig | None, profile: Profile) -> None:
     record = _record(look, bag)
     config = config if config is not None else _config(look, bag, record)
-    needs = needed_topics(config) if config is not None else {}
+    needs = needed_topics(config, depth=profile.holds_depth) if config is not None else {}
     cameras = {topic for topic, need in needs.items() if need.camera_fps is not None}
+    depths = _depth_topics(config) & set(bag.topics) - cameras if config is not None else set()
     if config is not None:
         look.findings += missing_findings(bag, needs, look.name)
     try:
-        look.surveys = survey_topics(bag, cameras & set(bag.topics))
+        look.surveys = survey_topics(bag, cameras & set(bag.topics), depths)
     except BagError as err:
         look.fail("damaged", err)
         return
@@ -150,6 +151,11 @@ def _look_at_content(look: BagLook, bag: BagReader, config: SessionConfig | None
     if config is None or record is None or missing:
         return
     _look_at_episode(look, bag, record, config, profile)
+
+
+def _depth_topics(config: SessionConfig) -> set[str]:
+    """Absolute topics of the cameras' depth images, whether or not the profile takes them."""
+    return {topic for topic, need in needed_topics(config, depth=True).items() if need.is_depth}
 
 
 def _record(look: BagLook, bag: BagReader) -> EpisodeRecord | None:
@@ -201,7 +207,8 @@ def _look_at_topics(
         look.findings += decode_findings(survey, level, where)
         if survey.images is not None:
             look.findings += image_findings(survey, survey.images, level, where)
-            look.pictures[need.names[0] if need is not None else topic] = survey.images.samples
+            if survey.images.samples or not survey.images.depths:
+                look.pictures[need.names[0] if need is not None else topic] = survey.images.samples
         if need is not None and config is not None:
             look.findings += stamp_findings(survey, timing, where)
             look.findings += rate_findings(survey, need, config.session.fps, interval, where)

@@ -10,7 +10,7 @@ from piper_collect.pipelines.validate import Validation
 def verdict(
     reader: LeRobotV3Reader | HDF5CasesReader,
     findings: Findings,
-    outlook: ConsumerOutlook,
+    outlook: ConsumerOutlook | None,
     *,
     rows: int,
     duration_s: float,
@@ -21,11 +21,12 @@ def verdict(
     Args:
         reader: Of the dataset.
         findings: All of them.
-        outlook: What its consumer would do with it.
+        outlook: What its consumer would do with it; None where there is no episode.
         rows: Of all episodes.
         duration_s: Of all episodes.
         decoded: Whether every frame was decoded.
     """
+    outlooks = (outlook,) if outlook is not None else ()
     dataset = DatasetSurvey(
         root=str(reader.root),
         version=str(reader.info["codebase_version"]),
@@ -37,7 +38,7 @@ def verdict(
         cameras=reader.video_keys,
         tasks=tuple(reader.tasks.values()),
         sessions=tuple(str(s["session"]) for s in reader.sessions if s.get("session")),
-        outlooks=(outlook,),
+        outlooks=outlooks,
     )
     facts = {
         "episodes": dataset.episodes,
@@ -47,7 +48,7 @@ def verdict(
         "version": dataset.version,
         "fps": dataset.fps,
         "decoded": decoded,
-        "consumers": {outlook.consumer: "loads" if outlook.loads else "refuses"},
+        "consumers": {o.consumer: "loads" if o.loads else "refuses" for o in outlooks},
     }
     report = Report(
         subject=str(reader.root), findings=findings.listed, facts=facts, unlisted=findings.unlisted

@@ -20,6 +20,7 @@ from piper_collect.dataset.v3.tables import episode_tables, stats_of
 from piper_collect.errors import DatasetError
 from piper_collect.pipelines.validate import EpisodeTaker, Progress, Validation
 from piper_collect.pipelines.validate_outlook import verdict
+from piper_collect.pipelines.validation.empty import tell_empty
 from piper_collect.pipelines.validation.episode_survey import episode_survey
 from piper_collect.pipelines.validation.json_values import as_object
 from piper_collect.pipelines.validation.provenance import check_losses
@@ -114,7 +115,21 @@ class _Run:
     def finish(self) -> Validation:
         """Say what only the whole can tell."""
         reader, findings = self._reader, self._findings
-        self._stats.finish(findings)
+        if reader.episodes:
+            self._stats.finish(findings)
+        else:
+            tell_empty(findings)
+        return verdict(
+            reader,
+            findings,
+            self._outlook() if reader.episodes else None,
+            rows=self._rows,
+            duration_s=self._duration_s,
+            decoded=self._decode,
+        )
+
+    def _outlook(self) -> ConsumerOutlook:
+        findings = self._findings
         stops = [f.text for f in findings.listed if f.code in ("cells", "columns", "dtype", "row-range")]
         reasons = list(dict.fromkeys([*self._refusals, *stops]))
         outlook = ConsumerOutlook(
@@ -125,11 +140,4 @@ class _Run:
         )
         text = "loads it" if outlook.loads else f"refuses it: {outlook.reason}"
         findings.add("info" if outlook.loads else "error", "consumer", CONSUMER, text)
-        return verdict(
-            reader,
-            findings,
-            outlook,
-            rows=self._rows,
-            duration_s=self._duration_s,
-            decoded=self._decode,
-        )
+        return outlook

@@ -17,6 +17,7 @@ from piper_collect.errors import BagError, DatasetLockError
 from piper_collect.pipelines.ahead import ahead_folder
 from piper_collect.pipelines.bag_episodes import ExportOptions
 from piper_collect.pipelines.export_outcome import BagOutcome
+from piper_collect.pipelines.export_place import check_place
 from piper_collect.pipelines.export_run import ExportRun, in_start_order
 from piper_collect.pipelines.prepare import one_line, prepare
 
@@ -99,8 +100,9 @@ class Watch:
         """Go on until told to stop.
 
         Raises:
-            DatasetError: Nothing can be written beside the dataset.
+            DatasetError: No dataset of this kind can be where it is to be, or nothing be written beside it.
         """
+        check_place(self._root, self._options.profile, self._paths)
         while not self._stopped():
             waits: list[str] = []
             ready = self._ready(waits)

@@ -51,7 +51,7 @@ def spoken_bytes(count: int) -> str:
 
 
 def _dataset(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    profiles = ", ".join(facts["profiles"]) or "not ours"
+    profiles = ", ".join(facts["profiles"]) or ("not ours" if facts["episodes"] else "not known")
     yield (
         "dataset",
         f"{_format(str(facts['version']))}, profile {profiles}, robot {facts['robot'] or 'unknown'}, "
@@ -126,6 +126,9 @@ def _by_topic(counts: Mapping[str, int], what: str) -> str:
 
 
 def _trainers(trainers: Mapping[str, Any], episodes: int) -> Iterator[tuple[str, str]]:
+    if not episodes:
+        yield "loads in", "no trainer as it is"
+        return
     if not trainers["loads"] and not trainers["refuses"]:
         yield "loads in", "not looked at here; validate tells"
         return

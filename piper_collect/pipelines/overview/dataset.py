@@ -6,7 +6,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from piper_collect.core.overview import Overview, counted, session_facts, summed
+from piper_collect.core.overview import NO_EPISODE, Overview, counted, session_facts, summed
 from piper_collect.core.provenance import binding_changes
 from piper_collect.dataset.dialect import EpisodeLine, EpisodeReader
 from piper_collect.dataset.embodiment import known_embodiment
@@ -109,7 +109,7 @@ def _content(
         "seconds": round(rows / dataset.fps, 3),
         "tasks": counted(line.tasks[0] if line.tasks else _UNKNOWN for line in lines.values()),
         "outcomes": counted(str(_recording(s).get("outcome") or _UNKNOWN) for s in sources)
-        or {_UNKNOWN: len(lines)},
+        or ({_UNKNOWN: len(lines)} if lines else {}),
         "incomplete_episodes": [
             int(s["episode_index"]) for s in sources if _recording(s).get("incomplete_reasons")
         ],
@@ -186,6 +186,8 @@ def _problems(root: Path, facts: Mapping[str, Any], trainers: TrainerLook) -> It
         else:
             yield f"an export was killed and left {folder}; the next export removes it"
     yield from (text for text in trainers.problems if STAGING not in text)
+    if not facts["episodes"] and not trainers.problems:
+        yield NO_EPISODE
     for change in facts["binding_changes"]:
         yield (
             f"session {change['session']} was recorded under other control: "
@@ -200,7 +202,10 @@ def _next(
     if facts["interrupted_save"] or facts["exports_at_work_or_killed"]:
         yield f"piper-collect export PATH... -o {root}", "goes on where an export stopped"
         return
-    if trainers.problems or not facts["episodes"]:
+    if not facts["episodes"] and not trainers.problems:
+        yield f"piper-collect export PATH... -o {root}", "puts recordings into it"
+        return
+    if trainers.problems:
         yield f"piper-collect validate {root}", "tells all that is wrong"
         return
     if not facts["finalized"] and _can_be_finalized(dataset):

@@ -58,7 +58,8 @@ def look_for_trainers(root: Path) -> TrainerLook:
         meta = replace(meta, episodes_stats=meta.episodes_stats.only(looked))
     strays = sum(p.is_file() and p.suffix != ".parquet" for p in (meta.root / "data").rglob("*"))
     demands = metadata_demands(meta, missing, rows, strays)
-    outlooks = predict(meta, tally, demands, consumer_notes(meta), Findings())
+    is_empty = not meta.episodes.offsets
+    outlooks = () if is_empty else predict(meta, tally, demands, consumer_notes(meta), Findings())
     return TrainerLook(outlooks=outlooks, episodes=tuple(looked), problems=problems)
 
 

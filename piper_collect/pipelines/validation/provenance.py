@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from piper_collect.core.findings import Findings, Level
 from piper_collect.core.provenance import binding_changes
@@ -88,7 +89,7 @@ def check_origin(
         findings.add("error", "sources", f"{WHERE}, {rows.where}", text)
     _check_frames(rows, as_object(source.get("cameras")), cameras, findings)
     check_losses(rows.length, rows.where, source, findings)
-    _check_marked(rows, as_object(source.get("marked_rows")), findings)
+    check_marked(rows.cells, rows.where, as_object(source.get("marked_rows")), findings)
 
 
 def check_losses(length: int, where: str, source: Mapping[str, Any], findings: Findings) -> None:
@@ -122,18 +123,27 @@ def check_losses(length: int, where: str, source: Mapping[str, Any], findings: F
         findings.add("warning", "incomplete", where, f"the recording is not whole: {shown(reasons[0])}")
 
 
-def _check_marked(rows: EpisodeRows, marked: Mapping[str, Any], findings: Findings) -> None:
-    """Rows that show a sample again or one too old: the counts of the export against the columns."""
+def check_marked(
+    cells_by_key: Mapping[str, NDArray[Any]], where: str, marked: Mapping[str, Any], findings: Findings
+) -> None:
+    """Rows that show a sample again or one too old: the counts of the export against the columns.
+
+    Args:
+        cells_by_key: Columns; those of ``source_state`` are looked at.
+        where: How messages name the episode.
+        marked: Counts by ``repeated`` and ``stale``, then by source; without any nothing is looked at.
+        findings: Take what is found.
+    """
     for word, state in (("repeated", 1), ("stale", 2)):
         told = {name: n for name, value in as_object(marked.get(word)).items() if (n := as_int(value))}
-        for key, cells in rows.cells.items():
+        for key, cells in cells_by_key.items():
             name = key.removeprefix(SOURCE_STATE)
             if name != key and marked and np.count_nonzero(cells == state) != told.get(name, 0):
                 text = (
                     f"{np.count_nonzero(cells == state)} rows of {key} have state {state}, the export "
                     f"counted {told.get(name, 0)} {word}"
                 )
-                findings.add("error", "source-state", f"{WHERE}, {rows.where}", text)
+                findings.add("error", "source-state", f"{WHERE}, {where}", text)
 
 
 def _check_stale(length: int, where: str, told: Mapping[str, Any], findings: Findings) -> None:

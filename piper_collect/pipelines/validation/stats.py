@@ -33,6 +33,8 @@ class DatasetStats:
         self._checks: dict[str, StatsCheck] = {}
         self._colour: dict[str, FloatArray] = {}
         self._seen: dict[str, tuple[FloatArray, int]] = {}
+        if not meta.episodes.offsets:
+            return  # of no rows there is nothing to tell
         stats = meta.stats
         if stats is None:
             if meta.version == "v2.0" and not meta.has(STATS):
