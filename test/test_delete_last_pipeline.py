@@ -34,12 +34,13 @@ def root(tmp_path):
     return tmp_path / "dataset"
 
 
-def export(root, session, *indexes, parts=1):
+def export(root, session, *indexes, parts=1, kind="blake3"):
     """A dataset with episodes made of these bags of the session, in this order."""
     writer = open_writer(root)
     for index in indexes:
         name = f"episode_{index:06d}"
-        identity = EpisodeIdentity(session=NAME, bag=name, content_hash=content_hash(session.path / name))
+        digest = content_hash(session.path / name, kind)
+        identity = EpisodeIdentity(session=NAME, bag=name, content_hash=digest)
         for part in range(parts):
             writer.add_episode(
                 replace(episode(name), part=part, parts=parts),
@@ -89,6 +90,12 @@ def test_the_last_episode_of_the_dataset_goes_with_its_bag(session, root):
         assert left[name] == alone[name]
     assert delete_last(session, root) == DeletedEpisode(index=0, from_dataset=(0,))
     assert session.episodes() == []
+
+
+def test_a_dataset_that_was_begun_with_another_hash_knows_the_bag_by_it(session, root):
+    export(root, session, 0, 1, kind="sha256")
+    assert delete_last(session, root) == DeletedEpisode(index=1, from_dataset=(1,))
+    assert made_of(root) == ["episode_000000"]
 
 
 def test_all_parts_of_a_bag_that_was_split_go(session, root):

@@ -178,10 +178,10 @@ from piper_collect.pipelines import prepare
 if __name__ == "__mp_main__":
     real = prepare.content_hash
 
-    def content_hash(path):
+    def content_hash(path, kind):
         if path.name == "episode_000003":
             {act}
-        return real(path)
+        return real(path, kind)
 
     prepare.content_hash = content_hash
 if __name__ == "__main__":

@@ -1,13 +1,17 @@
 """Finds bags below the paths a user names, and tells two bags apart by what they hold."""
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import Any
+
+from blake3 import blake3
 
 from piper_collect.bag.folder import find_storage, split_sets, storage_files
 from piper_collect.bag.metadata import METADATA_FILE
 from piper_collect.bag.session_folder import EPISODE_JSON
 from piper_collect.bag.source import side_files
+from piper_collect.core.content_hash import BLAKE3_MARK, HashKind
 from piper_collect.errors import BagError
 
 IN_PROGRESS_FOLDER = ".recording"
@@ -78,19 +82,22 @@ def _nothing_found(path: Path, max_depth: int) -> BagError:
     )
 
 
-def content_hash(path: Path) -> str:
-    """SHA-256 over a bag's storage files, in order of their names; what sqlite left beside one belongs to it.
+def content_hash(path: Path, kind: HashKind = "blake3") -> str:
+    """Hash of a bag's storage files, in order of their names; what sqlite left beside one belongs to it.
 
     Neither the bag's name nor its metadata.yaml counts, so that a renamed or re-indexed bag stays
     the same bag.
 
     Returns:
-        64 hexadecimal digits.
+        64 hexadecimal digits; those of BLAKE3 after ``BLAKE3_MARK``.
 
     Raises:
         BagError: There is no bag, or it cannot be read.
     """
-    return files_hash(find_storage(path).files)
+    files = find_storage(path).files
+    if kind == "sha256":
+        return files_hash(files)
+    return BLAKE3_MARK + _hash_of_hashes(files, blake3)
 
 
 def files_hash(files: Iterable[Path]) -> str:
@@ -99,15 +106,19 @@ def files_hash(files: Iterable[Path]) -> str:
     Raises:
         BagError: One cannot be read.
     """
-    total = hashlib.sha256()
+    return _hash_of_hashes(files, hashlib.sha256)
+
+
+def _hash_of_hashes(files: Iterable[Path], make: Callable[[], Any]) -> str:
+    total = make()
     for file in sorted(files, key=_split_order):
         for part in (file, *side_files(file)):
             try:
                 with part.open("rb") as stream:
-                    total.update(hashlib.file_digest(stream, "sha256").digest())
+                    total.update(hashlib.file_digest(stream, make).digest())
             except OSError as err:
                 raise BagError("the storage file cannot be read", where=part, got=err) from err
-    return total.hexdigest()
+    return str(total.hexdigest())
 
 
 def storage_bytes(path: Path) -> int:

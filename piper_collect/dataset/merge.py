@@ -38,6 +38,7 @@ from piper_collect.dataset.merge_checks import (
     Mergeable,
     check_alike,
     check_binding,
+    hash_notes,
     joint_sessions,
     without_duplicates,
 )
@@ -130,7 +131,7 @@ def merge_datasets(
             f"{m.dataset.root}, episode {m.index}: {same.dataset.root} has it as episode {same.index}"
             for m, same in twice
         ),
-        notes=(*notes, *joint_sessions(datasets)[1], *_left_out(datasets)),
+        notes=(*notes, *hash_notes(datasets), *joint_sessions(datasets)[1], *_left_out(datasets)),
     )
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from piper_collect.core.content_hash import HashKind, hash_kind
 from piper_collect.core.provenance import BINDING_KEYS, binding_changes
 from piper_collect.dataset.embodiment import EMBODIMENT
 from piper_collect.dataset.json_files import read_json
@@ -121,7 +122,8 @@ def without_duplicates(
     """The episodes of all datasets, each recording once.
 
     Two episodes are of one recording when their bags have the same content hash, and they are the same part
-    of it, or it was split in different ways.
+    of it, or it was split in different ways. Where the datasets know their bags by several kinds of hash,
+    the names of session and bag stand for it.
 
     Args:
         datasets: In their order.
@@ -135,10 +137,12 @@ def without_duplicates(
     """
     members: list[Member] = []
     twice: list[tuple[Member, Member]] = []
-    by_hash: dict[str, list[Member]] = {}
+    by_mark: dict[object, list[Member]] = {}
+    by_name = len(_hash_kinds(datasets)) > 1
     for member in (Member(dataset=d, index=index) for d in datasets for index in d.episodes):
         digest = str(member.source.get("content_hash") or "")
-        known = by_hash.setdefault(digest, []) if digest else []
+        mark = (member.source.get("session"), member.source.get("bag")) if by_name else digest
+        known = by_mark.setdefault(mark, []) if digest else []
         same = next((other for other in known if _overlap(member.source, other.source)), None)
         if same is None:
             members.append(member)
@@ -153,6 +157,20 @@ def without_duplicates(
             )
         twice.append((member, same))
     return members, twice
+
+
+def hash_notes(datasets: Sequence[Mergeable]) -> tuple[str, ...]:
+    """That an export into all of them together would not know some bags again, where it is so."""
+    if len(_hash_kinds(datasets)) < 2:
+        return ()
+    return (
+        "some datasets know their recordings by SHA-256, others by BLAKE3: an export into the merged dataset "
+        "does not see that it holds recordings of the others",
+    )
+
+
+def _hash_kinds(datasets: Sequence[Mergeable]) -> set[HashKind]:
+    return {hash_kind(d.sources.values()) for d in datasets if d.sources}
 
 
 def _overlap(source: Mapping[str, Any], other: Mapping[str, Any]) -> bool:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from piper_collect.config.profile import Profile
+from piper_collect.core.content_hash import HashKind, hash_kind
 from piper_collect.core.types import Episode
 from piper_collect.dataset.columns import check_cameras
 from piper_collect.dataset.dialect import NO_EXTRAS, DatasetKind, FreshEpisode, Staged, Store
@@ -148,6 +149,11 @@ class DatasetWriter:
     def bag_names(self) -> frozenset[tuple[str, str]]:
         """Session and name of each bag that the dataset has episodes of."""
         return frozenset((str(s.get("session")), str(s.get("bag"))) for s in self._state.sources)
+
+    @property
+    def hash_kind(self) -> HashKind:
+        """By which hash it knows the bags that its episodes are from."""
+        return hash_kind(self._state.sources)
 
     def held(self, content_hash: str) -> HeldBag:
         """What the dataset holds of the bag with this hash."""

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from piper_collect.bag.find import content_hash
 from piper_collect.bag.session_folder import SessionFolder
+from piper_collect.core.content_hash import hash_kind
 from piper_collect.core.delete_last import RecordedBag, decide_deletion
 from piper_collect.core.naming import episode_name
 from piper_collect.errors import SessionError
@@ -47,19 +48,20 @@ def delete_last(folder: SessionFolder, dataset: Path | None) -> DeletedEpisode:
     if not saved or dataset is None:
         return DeletedEpisode(index=folder.delete_last())
     name = episode_name(saved[-1])
-    newest = RecordedBag(session=folder.name, bag=name, content_hash=content_hash(folder.path / name))
     try:
         if _is_nothing(dataset):
             return DeletedEpisode(index=folder.delete_last())
-        return _delete_both(folder, dataset, newest)
+        return _delete_both(folder, dataset, name)
     except OSError as err:
         raise SessionError(f"the dataset cannot be changed: {err}", where=dataset) from err
 
 
-def _delete_both(folder: SessionFolder, dataset: Path, newest: RecordedBag) -> DeletedEpisode:
+def _delete_both(folder: SessionFolder, dataset: Path, bag: str) -> DeletedEpisode:
     from piper_collect.dataset.edit import editing  # heavy, and most recorders never need it
 
     with editing(dataset) as edit:
+        digest = content_hash(folder.path / bag, hash_kind(edit.dataset.sources.values()))
+        newest = RecordedBag(session=folder.name, bag=bag, content_hash=digest)
         numbers = sorted(edit.dataset.episodes)
         decision = decide_deletion(newest, [_made_of(edit.dataset, number) for number in numbers])
         if decision.refusal:

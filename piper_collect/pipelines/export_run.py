@@ -13,6 +13,7 @@ from piper_collect.config.fitted import fitted_profile
 from piper_collect.config.names import depth_topic
 from piper_collect.config.profile import DEPTH_DIALECTS
 from piper_collect.config.schema import SessionConfig
+from piper_collect.core.content_hash import HashKind
 from piper_collect.core.naming import session_name
 from piper_collect.core.provenance import binding_changes, note_text, warning_text
 from piper_collect.core.types import depth_name
@@ -52,6 +53,7 @@ class ExportRun:
         self._options = options
         self._writer: DatasetWriter | None = None
         self._known: frozenset[tuple[str, str]] = frozenset()
+        self._hash_kind: HashKind = "blake3"
         self._depth_left: dict[str, None] = {}
         self._has_depth = False
         self._fps = 0.0
@@ -109,6 +111,7 @@ class ExportRun:
             options=self._options,
             stager=writer.stager,
             is_known=(record.session, record.bag) in self._known,
+            hash_kind=self._hash_kind,
         )
 
     def finish(self, job: BagJob, prepared: PreparedBag | Lost, tell: Tell) -> BagOutcome:
@@ -222,6 +225,7 @@ class ExportRun:
                 self._stack.enter_context(writer.alone())
             self._writer = writer
             self._known = self._writer.bag_names
+            self._hash_kind = self._writer.hash_kind
             self._fps, self._robot_type = fps, robot_type
         for what, has, wants in (("fps", self._fps, fps), ("robot", self._robot_type, robot_type)):
             if has != wants:

@@ -12,6 +12,7 @@ from piper_collect.bag.reader import open_bag
 from piper_collect.bag.sidecar import EpisodeRecord
 from piper_collect.config.profile import VideoSpec
 from piper_collect.config.schema import SessionConfig
+from piper_collect.core.content_hash import HashKind
 from piper_collect.core.types import Episode
 from piper_collect.dataset.columns import check_cameras
 from piper_collect.dataset.encode import frames_to_read
@@ -48,6 +49,7 @@ class BagJob:
         stager: Makes the files of the dataset's episodes.
         is_known: Whether the dataset has a bag of this name already: then its hash comes first, for it need
             hardly be read; else both go on at the same time.
+        hash_kind: By which hash the dataset knows its bags.
         ahead: Folder to encode its videos into; None to leave that for later.
     """
 
@@ -58,6 +60,7 @@ class BagJob:
     options: ExportOptions
     stager: EpisodeStager
     is_known: bool
+    hash_kind: HashKind = "blake3"
     ahead: Path | None = None
 
 
@@ -191,7 +194,7 @@ class _Steps:
     def prepare(self, tell: Tell, held: Callable[[str], HeldBag]) -> None:
         job = self.job
         with ThreadPoolExecutor(max_workers=1, thread_name_prefix="hash") as pool:
-            look = _Look(pool.submit(content_hash, job.path), held, again=job.options.replace)
+            look = _Look(pool.submit(content_hash, job.path, job.hash_kind), held, again=job.options.replace)
             try:
                 if not job.is_known or not look.wait().whole:
                     self._make(look, tell)

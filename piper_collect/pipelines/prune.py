@@ -13,6 +13,7 @@ from piper_collect.bag.find import content_hash, find_bags
 from piper_collect.bag.reader import open_bag
 from piper_collect.bag.removal import bag_files, remove_bag, removed_halfway
 from piper_collect.bag.sidecar import choose_config, read_record
+from piper_collect.core.content_hash import hash_kind
 from piper_collect.dataset.dialect import EpisodeReader
 from piper_collect.dataset.guard import locked
 from piper_collect.dataset.layout import EPISODES, INFO, META, SOURCES, STAGING, TASKS
@@ -191,12 +192,13 @@ def _item(bag: Path, datasets: Sequence[EpisodeReader]) -> PruneItem:
         return PruneItem(bag=bag, kept="its configuration names no dataset that is there; give --dataset")
     try:
         files = bag_files(bag)
-        digest = content_hash(bag)
+        hashes = {kind: content_hash(bag, kind) for kind in {hash_kind(d.sources.values()) for d in datasets}}
     except (PiperCollectError, OSError) as err:
         return PruneItem(bag=bag, kept=" ".join(str(err).split()))
     reasons = []
     for dataset in datasets:
-        held = DatasetState(sources=tuple(dataset.sources.values())).held(digest)
+        kind = hash_kind(dataset.sources.values())
+        held = DatasetState(sources=tuple(dataset.sources.values())).held(hashes[kind])
         if not held.parts:
             reasons.append(f"{dataset.root} has no episode of just this content")
             continue
