@@ -109,6 +109,7 @@ def test_a_link_into_a_session_is_seen_through(top, unread, capsys):
 @pytest.mark.parametrize("output", ["train", "new", "rec/ds", "new/below", "empty"])
 def test_what_is_beside_the_recordings_is_taken(top, output):
     Path("empty").mkdir()
+    Path("session.yaml").write_text("{}")  # a configuration of one's own makes no session of its folder
     assert main(["export", "rec", "-o", output, "--profile", "train", "--quiet"]) == 0
     assert (top / output / "meta/info.json").is_file()
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from piper_collect.bag.find import IN_PROGRESS_FOLDER
 from piper_collect.bag.metadata import METADATA_FILE
-from piper_collect.bag.session_folder import SESSION_JSON, SESSION_YAML
+from piper_collect.bag.session_folder import SESSION_JSON
 from piper_collect.config.profile import Profile
 from piper_collect.dataset.output import check_output
 from piper_collect.errors import DatasetError
@@ -56,6 +56,7 @@ def _kind_of_recording(folder: Path, bags: Iterable[Path]) -> str:
     """What of a recording a folder is; empty where it is nothing of it."""
     if folder in bags or (folder / METADATA_FILE).is_file():
         return "a bag"
-    if folder.name == IN_PROGRESS_FOLDER or any((folder / n).is_file() for n in (SESSION_YAML, SESSION_JSON)):
+    # people call their own configuration session.yaml too; the record beside it is the recorder's alone
+    if folder.name == IN_PROGRESS_FOLDER or (folder / SESSION_JSON).is_file():
         return "a recording session"
     return ""
