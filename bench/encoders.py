@@ -1,7 +1,7 @@
 """Nothing but encoding: frames that lie in memory to mp4, by a bare PyAV loop and by the ffmpeg command."""
 
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from pathlib import Path
@@ -18,6 +18,7 @@ from piper_collect.bag.reader import open_bag
 from piper_collect.bag.sidecar import choose_config, read_record
 from piper_collect.config.profile import VideoSpec
 from piper_collect.core.types import CameraFrame
+from piper_collect.imaging.yuv420 import Yuv420Converter
 
 Frames: TypeAlias = dict[str, list[CameraFrame]]
 
@@ -36,10 +37,20 @@ def frames_of(path: Path) -> Frames:
     }
 
 
-def encode_by_pyav(frames: Frames, size: tuple[int, int], folder: Path) -> None:
-    """One thread a camera: decode where it must be, change the colour space as ours does, encode."""
+def encode_by_pyav(
+    frames: Frames, size: tuple[int, int], folder: Path, *, converter: type[Yuv420Converter] | None = None
+) -> None:
+    """One thread a camera: decode where it must be, change the colour space, encode.
+
+    Args:
+        frames: By camera.
+        size: (height, width).
+        folder: Where to.
+        converter: What changes the colour space; by default one call of ``reformat``.
+    """
     with ThreadPoolExecutor(len(frames)) as pool:
-        list(pool.map(lambda c: _pyav(frames[c], size, folder / f"{c}.mp4"), frames))
+        convert = [converter().convert if converter else _reformatted for _ in frames]
+        list(pool.map(lambda c, f: _pyav(frames[c], size, folder / f"{c}.mp4", f), frames, convert))
 
 
 def encode_by_ffmpeg(frames: Frames, size: tuple[int, int], transport: Transport, folder: Path) -> None:
@@ -48,7 +59,24 @@ def encode_by_ffmpeg(frames: Frames, size: tuple[int, int], transport: Transport
         list(pool.map(lambda c: _ffmpeg(frames[c], size, transport, folder / f"{c}.mp4"), frames))
 
 
-def _pyav(frames: Sequence[CameraFrame], size: tuple[int, int], path: Path) -> None:
+def _reformatted(picture: av.VideoFrame) -> av.VideoFrame:
+    is_rgb = picture.format.name == "rgb24"
+    return picture.reformat(
+        format=_SPEC.pix_fmt,
+        src_color_range=ColorRange.JPEG,
+        dst_color_range=ColorRange.MPEG,
+        dst_colorspace=Colorspace.ITU601,
+        interpolation=Interpolation.BILINEAR | (Interpolation.ACCURATE_RND if is_rgb else 0),
+        threads=1,
+    )
+
+
+def _pyav(
+    frames: Sequence[CameraFrame],
+    size: tuple[int, int],
+    path: Path,
+    convert: Callable[[av.VideoFrame], av.VideoFrame],
+) -> None:
     height, width = size
     decoder = av.CodecContext.create("mjpeg", "r")
     decoder.thread_count = 1
@@ -61,21 +89,12 @@ def _pyav(frames: Sequence[CameraFrame], size: tuple[int, int], path: Path) -> N
         stream.codec_context.max_b_frames = _SPEC.b_frames
         stream.codec_context.gop_size = _SPEC.gop
         for frame in frames:
-            exact = Interpolation.BILINEAR
             if frame.encoding == "jpeg":
                 (picture,) = decoder.decode(av.Packet(bytes(frame.payload)))
             else:
                 rgb = np.frombuffer(frame.payload, np.uint8).reshape(height, width, 3)
                 picture = av.VideoFrame.from_ndarray(rgb, format="rgb24")
-                exact |= Interpolation.ACCURATE_RND
-            yuv = picture.reformat(
-                format=_SPEC.pix_fmt,
-                src_color_range=ColorRange.JPEG,
-                dst_color_range=ColorRange.MPEG,
-                dst_colorspace=Colorspace.ITU601,
-                interpolation=exact,
-                threads=1,
-            )
+            yuv = convert(picture)
             yuv.pict_type = PictureType.NONE
             yuv.pts, yuv.time_base = (frame.stamp_ns - frames[0].stamp_ns) // 1_000_000, _MS
             container.mux(stream.encode(yuv))
