@@ -19,6 +19,7 @@ from piper_collect.core.types import CameraFrame, StampArray
 from piper_collect.errors import DatasetError, ImageError
 from piper_collect.files import sync
 from piper_collect.imaging.frames import to_video_frame, video_frame_to_rgb
+from piper_collect.imaging.x264 import steady_options
 from piper_collect.imaging.yuv420 import PIX_FMT, Yuv420Converter
 
 _Stamps = TypeVar("_Stamps", int, StampArray)
@@ -114,6 +115,8 @@ class VideoEncoder:
         stream.pix_fmt = spec.pix_fmt
         stream.time_base = self._time_base
         stream.options = {"crf": str(spec.crf), "preset": spec.preset}
+        if spec.codec == "libx264":
+            stream.options |= steady_options()
         if spec.codec == "libx265":  # it writes to stderr by itself
             stream.options |= {"x265-params": "log-level=none"}
         if spec.codec == "libsvtav1":  # so does it; one thread, as the others
