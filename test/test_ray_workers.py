@@ -277,8 +277,8 @@ def test_a_dataset_says_what_it_holds_of_all_bags_at_once() -> None:
 def test_what_is_not_an_address(
     address: str, tmp_path: Path, recordings: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["export", str(recordings), "-o", str(tmp_path / "ds"), "--ray", address]) == 1
-    (line,) = capsys.readouterr().err.splitlines()
+    assert main(["export", str(recordings), "-o", str(tmp_path / "ds"), "--ray", address]) == 2
+    line = capsys.readouterr().err.splitlines()[-1]
     assert "Valid: auto, local, HOST:PORT, ray://HOST:PORT" in line
     assert list(tmp_path.iterdir()) == []
 

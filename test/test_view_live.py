@@ -74,5 +74,5 @@ def test_without_the_viewer_it_says_what_to_install(rig: Rig, tmp_path: Path) ->
 
 def test_it_is_either_an_episode_or_a_session(capsys: pytest.CaptureFixture[str]) -> None:
     for words in (["view"], ["view", "somewhere", "--live"], ["view", "--live", "--episode", "3"]):
-        assert main(words) == 1
+        assert main(words) == 2
         assert "--live" in capsys.readouterr().err

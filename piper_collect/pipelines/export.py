@@ -113,7 +113,8 @@ def _one_by_one(job: ExportRun, found: Sequence[Path], tell: _Tally) -> Iterator
             tell(number, 0.0)
             begun = job.begin(path)
             if isinstance(begun, BagJob):
-                begun = replace(begun, ahead=ahead.beside(job.writer.root))
+                if begun.options.split_s is None:  # of a recording in parts each is saved when it is encoded
+                    begun = replace(begun, ahead=ahead.beside(job.writer.root))
                 prepared = prepare(begun, tell.of(number), job.held)
                 begun = job.finish(begun, prepared, tell.of(number))
             yield begun
