@@ -10,7 +10,7 @@ _CPUINFO = Path("/proc/cpuinfo")
 def steady_options() -> dict[str, str]:
     """Options of FFmpeg's ``libx264`` without which it would now and then encode the same frames differently.
 
-    With AVX-512 about 5 % of short videos of 64x48 came out with other bytes (x264 165, AMD Zen 4), never
+    With AVX-512 up to 5 % of short videos of 64x48 came out with other bytes (x264 165, AMD Zen 4), never
     with AVX2, which every processor with AVX-512 has. The usual bytes are the same, and pictures of 640x480
     take 5 % less time.
     """
