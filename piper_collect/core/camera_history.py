@@ -25,7 +25,15 @@ def merged_cameras(
     Raises:
         DatasetError: As ``infos_by_episode``.
     """
-    return cameras_content([*infos_by_episode(existing, episode_index), infos])
+    content: dict[str, list[dict[str, object]]] = {
+        camera: [{"from_episode": start, "info": info} for start, info in _entries(camera, entries)]
+        for camera, entries in (existing or {}).items()
+    }
+    for camera in dict.fromkeys([*content, *infos]):
+        entries, info = content.setdefault(camera, []), infos.get(camera)
+        if not entries or entries[-1]["info"] != info:
+            entries.append({"from_episode": episode_index, "info": info})
+    return dict(sorted(content.items()))
 
 
 def infos_by_episode(existing: Mapping[str, object] | None, episodes: int) -> list[dict[str, CameraInfo]]:

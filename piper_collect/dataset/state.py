@@ -77,7 +77,7 @@ class DatasetState:
 
     def held(self, content_hash: str) -> HeldBag:
         """What there is of the bag with this hash."""
-        return _held([s for s in self.sources if content_hash and s.get("content_hash") == content_hash])
+        return held_bag([s for s in self.sources if content_hash and s.get("content_hash") == content_hash])
 
     def held_by_hash(self) -> dict[str, HeldBag]:
         """What there is of each bag, by its hash."""
@@ -85,10 +85,11 @@ class DatasetState:
         for source in self.sources:
             if source.get("content_hash"):
                 lines.setdefault(source["content_hash"], []).append(source)
-        return {content_hash: _held(of_bag) for content_hash, of_bag in lines.items()}
+        return {content_hash: held_bag(of_bag) for content_hash, of_bag in lines.items()}
 
 
-def _held(lines: Sequence[Mapping[str, Any]]) -> HeldBag:
+def held_bag(lines: Sequence[Mapping[str, Any]]) -> HeldBag:
+    """What there is of the one bag that these lines of episode_sources.jsonl tell of."""
     return HeldBag(
         by_part={int(s.get("part", 0)): int(s["episode_index"]) for s in lines},
         parts=max((int(s.get("parts", 1)) for s in lines), default=0),
