@@ -93,3 +93,12 @@ def test_each_episode_reads_back_its_own_also_through_json(history):
 def test_a_damaged_file_is_refused_by_the_camera(entries):
     with pytest.raises(DatasetError, match=r"extras/cameras.json, front"):
         merged_cameras({"front": entries}, 3, {})
+
+
+@settings(deadline=None, max_examples=100)
+@given(histories, st.integers(0, 12), histories)
+def test_one_more_episode_after_any_cut_is_as_if_all_were_written_anew(history, kept, more):
+    kept = min(kept, len(history))
+    infos = more[0] if more else {}
+    content = cameras_content(history)
+    assert merged_cameras(content, kept, infos) == cameras_content([*history[:kept], infos])

@@ -26,14 +26,18 @@ def merged_cameras(
         DatasetError: As ``infos_by_episode``.
     """
     content: dict[str, list[dict[str, object]]] = {
-        camera: [{"from_episode": start, "info": info} for start, info in _entries(camera, entries)]
+        camera: [
+            {"from_episode": start, "info": info}
+            for start, info in _entries(camera, entries)
+            if start < episode_index
+        ]
         for camera, entries in (existing or {}).items()
     }
     for camera in dict.fromkeys([*content, *infos]):
         entries, info = content.setdefault(camera, []), infos.get(camera)
-        if not entries or entries[-1]["info"] != info:
+        if (entries[-1]["info"] if entries else None) != info:
             entries.append({"from_episode": episode_index, "info": info})
-    return dict(sorted(content.items()))
+    return dict(sorted((camera, entries) for camera, entries in content.items() if entries))
 
 
 def infos_by_episode(existing: Mapping[str, object] | None, episodes: int) -> list[dict[str, CameraInfo]]:
