@@ -1,6 +1,7 @@
 """Writing files so that a kill at any instant leaves the old content or the new, never a part."""
 
 import os
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -46,6 +47,24 @@ def replacing(path: Path, *, mode: int = 0o666) -> Iterator[BinaryIO]:
         temporary.unlink(missing_ok=True)
         raise
     sync(path.parent)
+
+
+def nearest_folder(path: Path) -> Path:
+    """``path``, or what is nearest to it of the folders above it that exist."""
+    there = path.absolute()
+    while not there.exists() and there != there.parent:
+        there = there.parent
+    return there
+
+
+def write_refusal(path: Path) -> str:
+    """Why nothing can be made at ``path``, or where it would be made; empty where it can. Nothing is left."""
+    there = nearest_folder(path)
+    try:
+        with tempfile.TemporaryFile(dir=there):
+            return ""
+    except OSError as err:
+        return f"{there}: {err.strerror}"
 
 
 def write_synced(path: Path, content: bytes) -> None:

@@ -7,14 +7,13 @@ every ``episode_N`` that can be seen is complete, whatever happened to the recor
 import json
 import os
 import shutil
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from piper_collect.core.naming import episode_name
 from piper_collect.errors import SessionError
-from piper_collect.files import sync, write_atomic
+from piper_collect.files import nearest_folder, sync, write_atomic, write_refusal
 
 RECORDING = ".recording"
 SESSION_YAML = "session.yaml"
@@ -163,26 +162,18 @@ def check_root(root: Path) -> None:
     Raises:
         SessionError: Names what is in the way.
     """
-    there = root
-    while not there.exists() and there != there.parent:
-        there = there.parent
-    try:
-        with tempfile.TemporaryFile(dir=there):
-            pass
-    except OSError as err:
+    refusal = write_refusal(root)
+    if refusal:
         raise SessionError(
-            f"the recording root cannot be written: {there}: {err.strerror}",
+            f"the recording root cannot be written: {refusal}",
             where=root,
             hint="choose a folder that you may write to, with session.root or --root",
-        ) from err
+        )
 
 
 def free_bytes(path: Path) -> int:
     """Free disk at ``path``, or at its nearest folder that exists."""
-    there = path
-    while not there.exists():
-        there = there.parent
-    stats = os.statvfs(there)
+    stats = os.statvfs(nearest_folder(path))
     return stats.f_bavail * stats.f_frsize
 
 

@@ -1,6 +1,5 @@
 """Whether a folder can take episodes at all, told before any is made."""
 
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from piper_collect.dataset.layout import INFO, META, SOURCES, STAGING
 from piper_collect.dataset.stage import profile_mark
 from piper_collect.dataset.v3.layout import VERSION as V3_VERSION
 from piper_collect.errors import DatasetError, DatasetLockError
+from piper_collect.files import write_refusal
 
 _VERSIONS: Mapping[str, str] = {
     "lerobot-v2.0": "v2.0",
@@ -42,7 +42,13 @@ def check_output(root: Path, profile: Profile) -> None:
         )
     check_outside(root)
     if not root.exists():
-        _check_can_be_made(root)
+        refusal = write_refusal(root)
+        if refusal:
+            raise DatasetLockError(
+                f"the dataset folder cannot be made: {refusal}",
+                where=root,
+                hint="name a folder that you may write to",
+            )
         return
     check_writable(root)
     info = root / META / INFO
@@ -101,18 +107,3 @@ def _check_format(path: Path, info: Mapping[str, Any], profile: Profile) -> None
                 where=path,
                 hint=_NEW_FOLDER,
             )
-
-
-def _check_can_be_made(root: Path) -> None:
-    there = root.absolute()
-    while not there.exists() and there != there.parent:
-        there = there.parent
-    try:
-        with tempfile.TemporaryFile(dir=there):
-            pass
-    except OSError as err:
-        raise DatasetLockError(
-            f"the dataset folder cannot be made: {there}: {err.strerror}",
-            where=root,
-            hint="name a folder that you may write to",
-        ) from err

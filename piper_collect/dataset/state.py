@@ -1,7 +1,7 @@
 """What a dataset holds so far, checked before it is continued."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -81,11 +81,16 @@ class DatasetState:
 
     def held_by_hash(self) -> dict[str, HeldBag]:
         """What there is of each bag, by its hash."""
-        lines: dict[str, list[Mapping[str, Any]]] = {}
-        for source in self.sources:
-            if source.get("content_hash"):
-                lines.setdefault(source["content_hash"], []).append(source)
-        return {content_hash: held_bag(of_bag) for content_hash, of_bag in lines.items()}
+        return {content_hash: held_bag(lines) for content_hash, lines in lines_by_hash(self.sources).items()}
+
+
+def lines_by_hash(sources: Iterable[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
+    """The lines of episode_sources.jsonl of each bag whose hash is known."""
+    lines: dict[str, list[Mapping[str, Any]]] = {}
+    for source in sources:
+        if source.get("content_hash"):
+            lines.setdefault(str(source["content_hash"]), []).append(source)
+    return lines
 
 
 def held_bag(lines: Sequence[Mapping[str, Any]]) -> HeldBag:

@@ -1,6 +1,6 @@
 """Writes a dataset of any format, one whole episode at a time."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,7 +16,7 @@ from piper_collect.dataset.guard import check_empty, check_writable, fingerprint
 from piper_collect.dataset.layout import INFO, META, STAGING
 from piper_collect.dataset.output import check_clocks
 from piper_collect.dataset.stage import EpisodeExtras, EpisodeIdentity, EpisodeStager, Progress, StagedEpisode
-from piper_collect.dataset.state import DatasetState, HeldBag, held_bag
+from piper_collect.dataset.state import DatasetState, HeldBag, held_bag, lines_by_hash
 from piper_collect.dataset.transaction import Transaction, recover
 from piper_collect.errors import DatasetError
 
@@ -62,7 +62,7 @@ class DatasetWriter:
         self.notes = notes
         self._store = store
         self._state = state
-        self._by_hash = _by_hash(state.sources)
+        self._by_hash = lines_by_hash(state.sources)
         self._seen = fingerprint(root)
         self._alone = False
 
@@ -158,7 +158,7 @@ class DatasetWriter:
 
     def held(self, content_hash: str) -> HeldBag:
         """What the dataset holds of the bag with this hash."""
-        return held_bag(self._by_hash.get(content_hash, ()) if content_hash else ())
+        return held_bag(self._by_hash.get(content_hash, ()))
 
     def held_by_hash(self) -> dict[str, HeldBag]:
         """What the dataset holds of each bag, by its hash."""
@@ -290,23 +290,13 @@ class DatasetWriter:
     def _adopt(self, new: Staged) -> None:
         before, now = self._state.sources, new.state.sources
         if len(now) == len(before) + 1:  # looking through all of them for each episode would add up
-            self._by_hash.setdefault(_hash_of(now[-1]), []).append(now[-1])
+            for content_hash, lines in lines_by_hash(now[-1:]).items():
+                self._by_hash.setdefault(content_hash, []).extend(lines)
         else:
-            self._by_hash = _by_hash(now)
+            self._by_hash = lines_by_hash(now)
         self._state = new.state
         self._seen = fingerprint(self.root)
         self.notes = (*self.notes, *new.notes)
-
-
-def _by_hash(sources: Sequence[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
-    lines: dict[str, list[Mapping[str, Any]]] = {}
-    for source in sources:
-        lines.setdefault(_hash_of(source), []).append(source)
-    return lines
-
-
-def _hash_of(source: Mapping[str, Any]) -> str:
-    return str(source.get("content_hash") or "")
 
 
 def _recovered_state(root: Path, store: Store[Any]) -> tuple[DatasetState, tuple[str, ...]]:

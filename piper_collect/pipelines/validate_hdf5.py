@@ -15,7 +15,6 @@ from piper_collect.dataset.parquet import column_values
 from piper_collect.errors import DatasetError
 from piper_collect.pipelines.validate import EpisodeTaker, Progress, Validation
 from piper_collect.pipelines.validate_outlook import verdict
-from piper_collect.pipelines.validation.empty import tell_empty
 from piper_collect.pipelines.validation.episode_survey import episode_survey
 from piper_collect.pipelines.validation.hdf5 import check_fields, check_lists, check_rows, check_video
 from piper_collect.pipelines.validation.json_values import as_object
@@ -94,13 +93,10 @@ class _Run:
 
     def finish(self) -> Validation:
         """Say what only the whole can tell."""
-        reader, findings = self._reader, self._findings
-        if not reader.episodes:
-            tell_empty(findings)
         return verdict(
-            reader,
-            findings,
-            self._outlook() if reader.episodes else None,
+            self._reader,
+            self._findings,
+            self._outlook,
             rows=self._rows,
             duration_s=self._duration_s,
             decoded=self._decode,

@@ -1,16 +1,19 @@
 """The verdict on a dataset of a format that one consumer reads."""
 
+from collections.abc import Callable
+
 from piper_collect.core.findings import Findings, Report
 from piper_collect.core.survey import ConsumerOutlook, DatasetSurvey
 from piper_collect.dataset.hdf5.reader import HDF5CasesReader
 from piper_collect.dataset.v3.reader import LeRobotV3Reader
 from piper_collect.pipelines.validate import Validation
+from piper_collect.pipelines.validation.empty import tell_empty
 
 
 def verdict(
     reader: LeRobotV3Reader | HDF5CasesReader,
     findings: Findings,
-    outlook: ConsumerOutlook | None,
+    outlook: Callable[[], ConsumerOutlook],
     *,
     rows: int,
     duration_s: float,
@@ -21,12 +24,14 @@ def verdict(
     Args:
         reader: Of the dataset.
         findings: All of them.
-        outlook: What its consumer would do with it; None where there is no episode.
+        outlook: Finds what its consumer would do with it; not asked where there is no episode.
         rows: Of all episodes.
         duration_s: Of all episodes.
         decoded: Whether every frame was decoded.
     """
-    outlooks = (outlook,) if outlook is not None else ()
+    if not reader.episodes:
+        tell_empty(findings)
+    outlooks = (outlook(),) if reader.episodes else ()
     dataset = DatasetSurvey(
         root=str(reader.root),
         version=str(reader.info["codebase_version"]),

@@ -20,7 +20,6 @@ from piper_collect.dataset.v3.tables import episode_tables, stats_of
 from piper_collect.errors import DatasetError
 from piper_collect.pipelines.validate import EpisodeTaker, Progress, Validation
 from piper_collect.pipelines.validate_outlook import verdict
-from piper_collect.pipelines.validation.empty import tell_empty
 from piper_collect.pipelines.validation.episode_survey import episode_survey
 from piper_collect.pipelines.validation.json_values import as_object
 from piper_collect.pipelines.validation.provenance import check_losses
@@ -117,12 +116,10 @@ class _Run:
         reader, findings = self._reader, self._findings
         if reader.episodes:
             self._stats.finish(findings)
-        else:
-            tell_empty(findings)
         return verdict(
             reader,
             findings,
-            self._outlook() if reader.episodes else None,
+            self._outlook,
             rows=self._rows,
             duration_s=self._duration_s,
             decoded=self._decode,
